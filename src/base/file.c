@@ -1,0 +1,223 @@
+/* Files by descriptor.
+ *
+ * Names are looked up relative to an open folder, so that a folder which is moved or replaced under us does not lead
+ * elsewhere. A file that others read is replaced by rename, never written in place. What may be hostile is opened with
+ * openat2 and a resolve flag; a kernel without openat2 (before 5.6) is an error, not a weaker open. */
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/file.h>
+#include <base/id.h>
+#include <base/mem.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int fd_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fd_read_all(int fd, struct buf *to)
+{
+	for (;;) {
+		size_t room = MIN((size_t)64 * 1024, to->max - to->len);
+		char past;
+		if (buf_reserve(to, room) < 0)
+			return -EFBIG;
+		ssize_t n = room ? read(fd, to->data + to->len, room) : read(fd, &past, 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0;
+		if (!room)
+			return -EFBIG;
+		to->len += (size_t)n;
+		to->data[to->len] = '\0';
+	}
+}
+
+int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t *ret_len, struct err *e)
+{
+	auto_fd fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, errno, "open %s", path);
+	if (S_ISDIR(st.st_mode))
+		return err_sys(e, EISDIR, "read %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_INPUT, EINVAL, "read %s: not a regular file", path);
+	auto_buf b = BUF_INIT(limit);
+	int r = st.st_size > 0 && (size_t)st.st_size > limit ? -EFBIG : fd_read_all(fd, &b);
+	if (r == -EFBIG)
+		return err_set(e, ERR_INPUT, EFBIG, "read %s: larger than the limit of %zu bytes", path, limit);
+	if (r < 0)
+		return err_sys(e, -r, "read %s", path);
+	if (ret_len)
+		*ret_len = b.len;
+	*ret_data = buf_steal(&b);
+	return 0;
+}
+
+int file_replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode, enum file_sync sync,
+		 struct err *e)
+{
+	char suffix[17];
+
+	id_hex(suffix, 8);
+	auto_free char *tmp = xasprintf("%s.%s.tmp", name, suffix);
+	auto_fd fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return err_sys(e, errno, "create %s", tmp);
+	int r = fd_write_all(fd, data, len);
+	if (r == 0 && sync == FILE_SYNC && fdatasync(fd) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dirfd, tmp, dirfd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)unlinkat(dirfd, tmp, 0);
+		return err_sys(e, -r, "write %s", name);
+	}
+	return 0;
+}
+
+int dir_make(int dirfd, const char *path, mode_t mode, struct err *e)
+{
+	auto_free char *p = xstrdup(path);
+
+	if (mkdirat(dirfd, p, mode) == 0)
+		return 0;
+	if (errno == ENOENT) {
+		for (char *s = p + 1; *s; s++) {
+			if (*s != '/')
+				continue;
+			*s = '\0';
+			if (mkdirat(dirfd, p, mode) < 0 && errno != EEXIST)
+				return err_sys(e, errno, "create folder %s", p);
+			*s = '/';
+		}
+		if (mkdirat(dirfd, p, mode) == 0)
+			return 0;
+	}
+	struct stat st;
+	if (errno == EEXIST && fstatat(dirfd, p, &st, 0) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	return err_sys(e, errno == EEXIST ? ENOTDIR : errno, "create folder %s", path);
+}
+
+int dir_open(int dirfd, const char *path, struct err *e)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? err_sys(e, errno, "open folder %s", path) : fd;
+}
+
+int file_open_resolve(int dirfd, const char *path, int flags, unsigned long long resolve)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+		.mode = flags & O_CREAT ? 0600 : 0,
+		.resolve = resolve,
+	};
+	long fd;
+
+	/* EAGAIN: a rename raced with ".." inside RESOLVE_IN_ROOT; the kernel asks for another try (openat2(2)). */
+	for (int tries = 0; tries < 64; tries++) {
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int remove_entries(int fd, dev_t dev, unsigned depth);
+
+static int remove_at(int dirfd, const char *name, dev_t dev, unsigned depth)
+{
+	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	auto_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != dev)
+		return -EXDEV;
+	int r = remove_entries(fd, dev, depth);
+	if (r < 0)
+		return r;
+	return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int remove_entries(int fd, dev_t dev, unsigned depth)
+{
+	if (depth > 512)
+		return -ELOOP;
+	/* A second descriptor: closedir closes its own, and the caller still needs this one. */
+	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir d = again < 0 ? NULL : fdopendir(again);
+	if (!d)
+		return -errno;
+	int first = 0;
+	const struct dirent *ent;
+	while ((ent = readdir(d))) {
+		if (strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0)
+			continue;
+		int r = remove_at(fd, ent->d_name, dev, depth + 1);
+		if (r < 0 && !first)
+			first = r;
+	}
+	return first;
+}
+
+int tree_remove(int dirfd, const char *name, struct err *e)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "remove %s", name);
+	int r = remove_at(dirfd, name, st.st_dev, 0);
+	return r < 0 ? err_sys(e, -r, "remove %s", name) : 0;
+}
+
+static int change_flag(int fd, int get, int set, int flag, bool on)
+{
+	int old = fcntl(fd, get);
+
+	if (old < 0)
+		return -errno;
+	int now = on ? old | flag : old & ~flag;
+	return now != old && fcntl(fd, set, now) < 0 ? -errno : 0;
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+	return change_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on);
+}
+
+int fd_set_cloexec(int fd, bool on)
+{
+	return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}

@@ -1,0 +1,32 @@
+/* What every layer needs beside jansson itself. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+
+static inline void cleanup_json(json_t **j)
+{
+	json_decref(*j);
+}
+#define auto_json __attribute__((cleanup(cleanup_json))) json_t *
+
+/* A JSON string of any bytes: invalid UTF-8 is replaced by U+FFFD, NUL by U+0000's escape. Never NULL. */
+json_t *json_text(const char *s, size_t len) __attribute__((returns_nonnull));
+
+/* Sets key to a new string, number or bool; value NULL sets nothing. The object takes what it is given. */
+void json_put_str(json_t *object, const char *key, const char *value);
+void json_put_int(json_t *object, const char *key, long long value);
+void json_put_bool(json_t *object, const char *key, bool value);
+void json_put(json_t *object, const char *key, json_t *value);
+
+/* Parses a whole document: NULs, duplicate keys and a depth beyond jansson's own limit are errors. NULL on error. */
+json_t *json_parse(const char *text, size_t len, struct err *e);
+
+/* The string at key, or NULL when it is missing or no string. Borrowed. */
+const char *json_get_str(const json_t *object, const char *key);
+
+/* Compact text in a new string; the caller frees. */
+char *json_compact(const json_t *j);

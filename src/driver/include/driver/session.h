@@ -1,0 +1,58 @@
+/* A sandbox for the length of a run: driver, proxy, events. The engine and the commands know sandboxes only so. */
+#pragma once
+
+#include <driver/exec.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <uv.h>
+
+struct err;
+struct sandbox_spec;
+struct session;
+
+struct session_params {
+	uv_loop_t *loop;
+	const struct sandbox_spec *spec; /* mode NONE: programs run on the host; borrowed until session_free */
+	const char *driver;		 /* name, or NULL: chosen (ITERION_SANDBOX_DRIVER, then by host) */
+	const char *workspace;		 /* absolute, resolved */
+	const char *run_id;
+	const char *run_name;
+	const char *store_dir;	 /* the whole store, hidden inside; NULL: none */
+	const char *run_dir;	 /* this run's folder in the store; NULL: none */
+	/* One sandbox event (docs/events.md); data is borrowed. */
+	void (*on_event)(void *arg, const char *type, json_t *data);
+	/* The sandbox or its proxy died by itself: execs under way end as EXEC_LOST right after. */
+	void (*on_lost)(void *arg, const struct err *e);
+	void *arg;
+};
+
+/* First part, before any loop runs and while the process is small: chooses the driver and forks what has to be
+ * forked. Cheap, never waits. Returns 0 or -errno with all three parts of a message. */
+int session_new(const struct session_params *p, struct session **ret, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* Prepares and starts; done is called once, later, with NULL or why it failed (then nothing runs). */
+typedef void (*session_done_cb)(void *arg, const struct err *e);
+void session_start(struct session *s, session_done_cb done, void *arg);
+
+/* Starts a program in it. Returns 0 (then done is called later, once), or -errno and done is never called. */
+int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
+		 struct err *e) __attribute__((warn_unused_result));
+
+/* Sends a signal to the program's session; a program that ended is no error. */
+void exec_signal(struct exec *x, int sig);
+/* Tells a tty exec its new size. */
+void exec_resize(struct exec *x, unsigned rows, unsigned cols);
+
+/* Where the workspace stands inside, and HOME inside. Valid once started. */
+const char *session_workspace(const struct session *s);
+const char *session_home(const struct session *s);
+/* The driver's name ("native", "noop", …). */
+const char *session_driver(const struct session *s);
+
+/* Stops it from whatever state (also before or during start): network_summary and sandbox_stopped are emitted, then
+ * done is called. Idempotent; every exec still running ends as EXEC_LOST first. */
+void session_stop(struct session *s, session_done_cb done, void *arg);
+
+/* Frees it; only after session_stop's done, or when session_start was never called. */
+void session_free(struct session *s);

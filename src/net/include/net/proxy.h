@@ -1,0 +1,71 @@
+/* The egress proxy: a confined process of its own, seen from the run's loop. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+struct err;
+struct policy;
+struct proxy;
+
+enum { PROXY_TOKEN_SIZE = 65 }; /* 64 hex digits (256 bits) and a NUL */
+
+struct proxy_params {
+	const struct policy *policy; /* borrowed during the call: the child has its own copy of the memory */
+	const char *token;	     /* what clients must present; NULL: no authentication */
+	/* "HOST:IP" answers that come before any look-up (tests, split DNS); NULL-terminated or NULL. Addresses given
+	 * so are checked like resolved ones. */
+	const char *const *resolve;
+	bool learn; /* record every host, block nothing but malformed requests */
+};
+
+/* One refused connection; count > 1 when equal ones within a second were folded. */
+struct proxy_blocked {
+	const char *host;
+	unsigned port;
+	const char *reason; /* "policy denial", "resolved address", "sni mismatch", … */
+	const char *rule;   /* what decided, or "default" */
+	unsigned count;
+};
+
+/* Totals for one host at the end. */
+struct proxy_host_total {
+	const char *host;
+	uint64_t allowed; /* connections or forwarded requests */
+	uint64_t blocked;
+	uint64_t bytes_up;   /* from the sandbox */
+	uint64_t bytes_down; /* to the sandbox */
+};
+
+struct proxy_callbacks {
+	void (*on_blocked)(void *arg, const struct proxy_blocked *b);
+	/* Once, between proxy_stop and its done; n may be 0. */
+	void (*on_summary)(void *arg, const struct proxy_host_total *t, size_t n);
+	/* The process died by itself (not after proxy_stop): all egress is closed from this moment on. */
+	void (*on_lost)(void *arg, const struct err *e);
+	void *arg;
+};
+
+/* Forks the proxy process: it confines itself at once and waits for listeners. Never blocks. Call while the process
+ * is small and has one thread. */
+int proxy_new(const struct proxy_params *p, struct proxy **ret, struct err *e) __attribute__((warn_unused_result));
+
+/* Begins to watch it on the loop. ready is called once with NULL when its confinement was proven from within, or with
+ * what could not be locked down (then it has ended). */
+int proxy_attach(struct proxy *p, uv_loop_t *loop, const struct proxy_callbacks *cb,
+		 void (*ready)(void *arg, const struct err *e), void *ready_arg, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* Hands it a listening stream socket; the descriptor is the proxy's from here on, in this process it is closed. */
+int proxy_add_listener(struct proxy *p, int fd) __attribute__((warn_unused_result));
+
+/* Drains for at most drain_ms, reports the summary, ends the process; done is called once. */
+void proxy_stop(struct proxy *p, unsigned drain_ms, void (*done)(void *arg), void *arg);
+
+/* Frees it and kills the process when it still runs. After proxy_attach only after proxy_stop's done. */
+void proxy_free(struct proxy *p);
+
+pid_t proxy_pid(const struct proxy *p);

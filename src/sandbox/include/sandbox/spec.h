@@ -1,0 +1,92 @@
+/* The driver-neutral description of a sandbox: what the workflow's block, devcontainer.json, the flags and the
+ * environment come to. */
+#pragma once
+
+#include <base/str.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sandbox_mode { SANDBOX_INHERIT, SANDBOX_NONE, SANDBOX_AUTO, SANDBOX_INLINE };
+enum network_mode { NETWORK_OPEN, NETWORK_ALLOWLIST, NETWORK_DENYLIST, NETWORK_LEARN };
+enum network_inherit { NETWORK_MERGE, NETWORK_APPEND, NETWORK_REPLACE };
+enum tls_inspect { TLS_INSPECT_OFF, TLS_INSPECT_SECRETS, TLS_INSPECT_ALL };
+enum host_state { HOST_STATE_UNSET, HOST_STATE_AUTO, HOST_STATE_NONE };
+enum mount_type { MOUNT_BIND, MOUNT_VOLUME, MOUNT_TMPFS, MOUNT_PVC, MOUNT_CONFIGMAP, MOUNT_SECRET };
+
+struct sandbox_mount {
+	enum mount_type type;
+	char *source; /* NULL for tmpfs */
+	char *target; /* absolute, clean */
+	bool readonly;
+	char *origin; /* a phrase: where it was asked for */
+};
+
+struct sandbox_build {
+	char *dockerfile; /* NULL: no build */
+	char *context;
+	struct strv args; /* "KEY=value" */
+	char *target;
+	struct strv cache_from;
+};
+
+struct sandbox_secret {
+	char *name;
+	char *from; /* env:NAME, file:PATH or cmd:COMMAND */
+	struct strv hosts;
+};
+
+struct sandbox_network {
+	enum network_mode mode;
+	char *preset; /* NULL: none */
+	struct strv rules;
+	enum network_inherit inherit;
+	enum tls_inspect tls_inspect;
+	bool strict_sni;
+};
+
+struct sandbox_limits {
+	double cpus;	 /* 0: none */
+	uint64_t memory; /* bytes, 0: none */
+	uint64_t pids;	 /* 0: none */
+};
+
+/* All strings are owned; NULL means "not given". Freed by sandbox_spec_done. */
+struct sandbox_spec {
+	enum sandbox_mode mode;
+	char *image;
+	struct sandbox_build build;
+	struct sandbox_mount *mounts;
+	size_t n_mounts;
+	size_t cap_mounts;
+	struct strv env;	/* "NAME=value": for the container and every exec */
+	struct strv remote_env; /* execs only */
+	char *user;
+	char *workspace_folder; /* where the workspace stands inside; NULL: at its own path */
+	enum host_state host_state;
+	char *post_create;
+	struct sandbox_network network;
+	struct sandbox_secret *secrets;
+	size_t n_secrets;
+	size_t cap_secrets;
+	struct sandbox_limits limits;
+	struct strv run_args;
+	/* Where each decision came from, as phrases for events and people. */
+	char *mode_source;
+	char *host_state_source;
+};
+
+void sandbox_spec_done(struct sandbox_spec *s);
+#define auto_sandbox_spec __attribute__((cleanup(sandbox_spec_done))) struct sandbox_spec
+
+const char *sandbox_mode_name(enum sandbox_mode m);
+const char *network_mode_name(enum network_mode m);
+/* -EINVAL when the word is none of the modes. */
+int sandbox_mode_parse(const char *word, enum sandbox_mode *ret);
+int network_mode_parse(const char *word, enum network_mode *ret);
+
+struct err;
+
+/* Whether the spec is valid by itself (the rules of docs/sandbox.md, "Validity"): 0, or -EINVAL with which field, why,
+ * and what to write instead. */
+int sandbox_spec_check(const struct sandbox_spec *s, struct err *e) __attribute__((warn_unused_result));
