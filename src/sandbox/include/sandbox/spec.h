@@ -3,12 +3,12 @@
 #pragma once
 
 #include <base/str.h>
+#include <net/policy.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum sandbox_mode { SANDBOX_INHERIT, SANDBOX_NONE, SANDBOX_AUTO, SANDBOX_INLINE };
-enum network_mode { NETWORK_OPEN, NETWORK_ALLOWLIST, NETWORK_DENYLIST, NETWORK_LEARN };
 enum network_inherit { NETWORK_MERGE, NETWORK_APPEND, NETWORK_REPLACE };
 enum tls_inspect { TLS_INSPECT_OFF, TLS_INSPECT_SECRETS, TLS_INSPECT_ALL };
 enum host_state { HOST_STATE_UNSET, HOST_STATE_AUTO, HOST_STATE_NONE };
@@ -80,10 +80,8 @@ void sandbox_spec_done(struct sandbox_spec *s);
 #define auto_sandbox_spec __attribute__((cleanup(sandbox_spec_done))) struct sandbox_spec
 
 const char *sandbox_mode_name(enum sandbox_mode m);
-const char *network_mode_name(enum network_mode m);
 /* -EINVAL when the word is none of the modes. */
 int sandbox_mode_parse(const char *word, enum sandbox_mode *ret);
-int network_mode_parse(const char *word, enum network_mode *ret);
 
 struct err;
 
