@@ -115,8 +115,8 @@ static ssize_t send_run(struct frame_conn *c)
 		size_t size = sizeof(int) * c->batches[0].n;
 		msg.msg_control = control.space;
 		msg.msg_controllen = CMSG_SPACE(size);
-		control.align = (struct cmsghdr){
-			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
+		control.align =
+			(struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
 		memcpy(CMSG_DATA(&control.align), c->batches[0].fds, size);
 	}
 	return sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -31,7 +31,7 @@ struct child {
 	const struct spawn_opts *o;
 	const char *path_list; /* where a bare name is looked up */
 	pid_t parent;
-	int failed;	     /* errno of the step that failed */
+	int failed;	       /* errno of the step that failed */
 	const char *failed_at; /* its name */
 };
 

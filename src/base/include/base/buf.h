@@ -14,10 +14,10 @@ struct buf {
 };
 
 /* max: the most bytes it may ever hold; what would go past is refused. */
-#define BUF_INIT(limit)                                                                            \
-	(struct buf)                                                                               \
-	{                                                                                          \
-		.max = (limit)                                                                     \
+#define BUF_INIT(limit)                                                                                                \
+	(struct buf)                                                                                                   \
+	{                                                                                                              \
+		.max = (limit)                                                                                         \
 	}
 
 /* Add bytes, a string, formatted text, or one byte. Return 0, or -ENOBUFS past the limit (then nothing was added). */

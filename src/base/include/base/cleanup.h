@@ -52,15 +52,15 @@ static inline void cleanup_dir(DIR **d)
 #define auto_dir __attribute__((cleanup(cleanup_dir))) DIR *
 
 /* Yields the value and leaves the variable empty: the receiver owns it now. */
-#define TAKE_PTR(p)                                                                                \
-	({                                                                                         \
-		__typeof__(p) take_p_ = (p);                                                       \
-		(p) = NULL;                                                                        \
-		take_p_;                                                                           \
+#define TAKE_PTR(p)                                                                                                    \
+	({                                                                                                             \
+		__typeof__(p) take_p_ = (p);                                                                           \
+		(p) = NULL;                                                                                            \
+		take_p_;                                                                                               \
 	})
-#define TAKE_FD(fd)                                                                                \
-	({                                                                                         \
-		int take_fd_ = (fd);                                                               \
-		(fd) = -1;                                                                         \
-		take_fd_;                                                                          \
+#define TAKE_FD(fd)                                                                                                    \
+	({                                                                                                             \
+		int take_fd_ = (fd);                                                                                   \
+		(fd) = -1;                                                                                             \
+		take_fd_;                                                                                              \
 	})

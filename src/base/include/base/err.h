@@ -4,21 +4,21 @@
 #include <stdarg.h>
 
 /* X(name, text, exit code of a command that ends with it) */
-#define ERR_KINDS(X)                                                                               \
-	X(NONE, "no error", 0)                                                                     \
-	X(USAGE, "usage", 2)                                                                       \
-	X(INPUT, "bad input", 2)                                                                   \
-	X(PREFLIGHT, "preflight", 2)                                                               \
-	X(SYSTEM, "system", 1)                                                                     \
-	X(PROTOCOL, "protocol", 1)                                                                 \
-	X(SANDBOX, "sandbox", 1)                                                                   \
-	X(NETWORK, "network", 1)                                                                   \
-	X(NODE, "node", 1)                                                                         \
-	X(BUDGET, "budget", 1)                                                                     \
-	X(UNSUPPORTED, "unsupported", 1)                                                           \
-	X(PAUSED, "paused", 3)                                                                     \
-	X(CANCELLED, "cancelled", 130)                                                             \
-	X(TERMINATED, "terminated", 143)                                                           \
+#define ERR_KINDS(X)                                                                                                   \
+	X(NONE, "no error", 0)                                                                                         \
+	X(USAGE, "usage", 2)                                                                                           \
+	X(INPUT, "bad input", 2)                                                                                       \
+	X(PREFLIGHT, "preflight", 2)                                                                                   \
+	X(SYSTEM, "system", 1)                                                                                         \
+	X(PROTOCOL, "protocol", 1)                                                                                     \
+	X(SANDBOX, "sandbox", 1)                                                                                       \
+	X(NETWORK, "network", 1)                                                                                       \
+	X(NODE, "node", 1)                                                                                             \
+	X(BUDGET, "budget", 1)                                                                                         \
+	X(UNSUPPORTED, "unsupported", 1)                                                                               \
+	X(PAUSED, "paused", 3)                                                                                         \
+	X(CANCELLED, "cancelled", 130)                                                                                 \
+	X(TERMINATED, "terminated", 143)                                                                               \
 	X(INTERNAL, "internal", 1)
 
 enum err_kind {
@@ -36,15 +36,14 @@ struct err {
 	char hint[512];
 };
 
-#define ERR_INIT                                                                                   \
-	(struct err)                                                                               \
-	{                                                                                          \
-		.kind = ERR_NONE                                                                   \
+#define ERR_INIT                                                                                                       \
+	(struct err)                                                                                                   \
+	{                                                                                                              \
+		.kind = ERR_NONE                                                                                       \
 	}
 
 /* Fills e (replacing what it held) and returns -errnum, or -EINVAL when errnum is 0. */
-int err_set(struct err *e, enum err_kind kind, int errnum, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+int err_set(struct err *e, enum err_kind kind, int errnum, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* As err_set with kind SYSTEM; appends ": " and the text of errnum. */
 int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -9,7 +9,7 @@ struct err;
 struct frame_conn;
 
 enum {
-	FRAME_MAX_FDS = 16,	       /* descriptors in one frame */
+	FRAME_MAX_FDS = 16,		     /* descriptors in one frame */
 	FRAME_MAX_PAYLOAD = 4 * 1024 * 1024, /* bytes in one frame */
 };
 
