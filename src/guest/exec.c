@@ -1,0 +1,132 @@
+/* The guest's exec server: starts programs, reports how they ended.
+ *
+ * The three descriptors of an exec came with its frame and leave with the child: bytes never pass through here. Each
+ * program runs in a session of its own, so that a signal reaches the whole of it and none of its neighbours. As PID 1
+ * the guest also adopts orphans: one loop of waitid reaps all, and only those in the table are reported. */
+#include "guest.h"
+
+#include <base/buf.h>
+#include <base/mem.h>
+#include <base/pack.h>
+#include <base/spawn.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+struct running {
+	uint32_t stream;
+	pid_t pid;
+};
+
+struct exec_table {
+	struct frame_conn *conn;
+	struct running *v;
+	size_t n;
+	size_t cap;
+};
+
+struct exec_table *exec_table_new(struct frame_conn *conn)
+{
+	struct exec_table *t = xcalloc(1, sizeof *t);
+
+	t->conn = conn;
+	return t;
+}
+
+void exec_table_free(struct exec_table *t)
+{
+	free(t->v);
+	free(t);
+}
+
+static int report(struct exec_table *t, uint32_t stream, struct guest_exec_end end)
+{
+	auto_buf b = BUF_INIT(64);
+	int r = guest_end_pack(&b, &end);
+
+	return r < 0 ? r : frame_send(t->conn, GUEST_EXEC_ENDED, stream, b.data, b.len, NULL, 0);
+}
+
+static struct running *find(struct exec_table *t, uint32_t stream)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i].stream == stream)
+			return &t->v[i];
+	return NULL;
+}
+
+int exec_table_start(struct exec_table *t, const struct frame *f)
+{
+	struct guest_exec x;
+	pid_t pid;
+
+	int r = guest_exec_unpack(f, &x);
+	if (r < 0 || find(t, f->stream)) {
+		if (r == 0)
+			guest_exec_done(&x);
+		return -EPROTO;
+	}
+	struct spawn_opts o = {
+		.file = x.argv[0],
+		.argv = x.argv,
+		.envp = x.env,
+		.stdio = {f->fds[0], f->fds[1], f->fds[2]},
+		.cwd = x.cwd[0] ? x.cwd : NULL,
+		.new_session = true,
+		.controlling_tty = x.flags & GUEST_EXEC_TTY,
+	};
+	r = spawn_start(&o, &pid, NULL, NULL);
+	guest_exec_done(&x);
+	if (r < 0)
+		return report(t, f->stream, (struct guest_exec_end){.end = GUEST_NOT_STARTED, .code = (uint32_t)-r});
+	t->v = grow_array(t->v, t->n, &t->cap, sizeof *t->v);
+	t->v[t->n++] = (struct running){.stream = f->stream, .pid = pid};
+	return 0;
+}
+
+int exec_table_signal(struct exec_table *t, const struct frame *f)
+{
+	struct unpack u = {.p = f->payload, .left = f->len};
+	uint32_t sig = unpack_u32(&u);
+	const struct running *x = find(t, f->stream);
+
+	if (!unpack_end(&u) || sig >= (uint32_t)NSIG)
+		return -EPROTO;
+	/* It may have ended meanwhile: its pid is not reused before we reap it, and then it is no longer in the table. */
+	if (x && kill(-x->pid, (int)sig) < 0)
+		(void)kill(x->pid, (int)sig);
+	return 0;
+}
+
+static int ended(struct exec_table *t, const siginfo_t *si)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i].pid != si->si_pid)
+			continue;
+		uint32_t stream = t->v[i].stream;
+		t->v[i] = t->v[--t->n];
+		return report(t, stream,
+			      (struct guest_exec_end){
+				      .end = si->si_code == CLD_EXITED ? GUEST_EXITED : GUEST_SIGNALED,
+				      .code = (uint32_t)si->si_status,
+				      .core = si->si_code == CLD_DUMPED,
+			      });
+	}
+	return 0;
+}
+
+int exec_table_reap(struct exec_table *t)
+{
+	for (int r = 0; r >= 0;) {
+		siginfo_t si = {0};
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+			return 0;
+		r = ended(t, &si);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* What host and guest say to each other over the control channel (docs/internals/exec-protocol.md). */
+#pragma once
+
+#include <base/err.h>
+#include <base/frame.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	GUEST_PROTOCOL_VERSION = 1,
+	/* The control socket stands here when the guest starts as `init`. */
+	GUEST_CONTROL_FD = 3,
+	/* Most arguments and environment entries of one exec; the kernel's own limit is bytes, not entries. */
+	GUEST_MAX_STRINGS = 256 * 1024,
+};
+
+#define GUEST_DIR "/run/iterion/bin"
+#define GUEST_PATH GUEST_DIR "/iterion"
+
+enum guest_frame {
+	/* host to guest */
+	GUEST_CONFIG = 1, /* struct guest_config */
+	GUEST_EXEC,	  /* struct guest_exec, three descriptors; stream: a new id */
+	GUEST_SIGNAL,	  /* u32 signal; stream: the exec */
+
+	/* guest to host */
+	GUEST_READY = 64, /* u32 protocol version; the listening sockets are its descriptors */
+	GUEST_FAILED,	  /* struct err: start is over */
+	GUEST_EXEC_ENDED, /* struct guest_exec_end; stream: the exec */
+};
+
+/* What the guest proves from inside before it says ready. */
+enum guest_check {
+	GUEST_CHECK_CONFINED = 1,    /* no capability, no_new_privs, a seccomp filter that refuses namespaces and mounts */
+	GUEST_CHECK_NO_NETWORK = 2,  /* no way out of this network namespace */
+	GUEST_CHECK_ROOT_READONLY = 4, /* nothing can be made at the top of the file system */
+	GUEST_CHECK_OWN_PIDS = 8,    /* it is PID 1 */
+};
+
+struct guest_config {
+	uint32_t checks;      /* enum guest_check, or'ed */
+	uint32_t listen_port; /* where the proxy is reached on 127.0.0.1 and [::1]; 0: nowhere */
+	uint32_t linger_ms;   /* how long to live once the control channel has closed; 0: not at all */
+};
+
+struct guest_exec {
+	uint32_t flags; /* GUEST_EXEC_TTY */
+	char *cwd;
+	char **argv;
+	char **env;
+};
+enum { GUEST_EXEC_TTY = 1 };
+
+enum guest_end { GUEST_EXITED, GUEST_SIGNALED, GUEST_NOT_STARTED };
+
+struct guest_exec_end {
+	uint32_t end;  /* enum guest_end */
+	uint32_t code; /* exit code, signal or errno */
+	uint32_t core;
+};
+
+/* Packing into a buffer: 0 or -ENOBUFS. Unpacking from a frame of the other side: 0 or -EPROTO; on success of
+ * guest_exec_unpack the strings are the caller's (guest_exec_done). */
+struct buf;
+int guest_config_pack(struct buf *b, const struct guest_config *c);
+int guest_config_unpack(const struct frame *f, struct guest_config *ret);
+int guest_exec_pack(struct buf *b, uint32_t flags, const char *cwd, const char *const *argv, const char *const *env);
+int guest_exec_unpack(const struct frame *f, struct guest_exec *ret);
+void guest_exec_done(struct guest_exec *x);
+int guest_end_pack(struct buf *b, const struct guest_exec_end *end);
+int guest_end_unpack(const struct frame *f, struct guest_exec_end *ret);
+int guest_err_pack(struct buf *b, const struct err *e);
+int guest_err_unpack(const struct frame *f, struct err *ret);

@@ -1,0 +1,150 @@
+/* PID 1 of a sandbox.
+ *
+ * It starts confined (the driver did that before exec) and is the only process of the sandbox that the host talks to.
+ * Stages, each of which may assume the ones before it:
+ *   1. block every signal and read SIGCHLD from a descriptor; become undumpable, so that no process of the same user
+ *      can trace it, read its memory or its descriptors;
+ *   2. read the configuration, which the host wrote before we existed;
+ *   3. prove from inside that the isolation asked for is there; when a forbidden thing works, say so and end;
+ *   4. open the sandbox's listening sockets and hand them out: from then on only the proxy holds them;
+ *   5. serve execs and reap until the channel closes.
+ * When PID 1 ends the kernel kills whatever else runs in its namespace (pid_namespaces(7)). It must never wait for a
+ * child, never write to a descriptor of a node, and never trust a frame. */
+#include "guest.h"
+
+#include <base/buf.h>
+#include <base/clock.h>
+#include <base/cleanup.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void send_failure(struct frame_conn *conn, const struct err *e)
+{
+	auto_buf b = BUF_INIT(4096);
+
+	if (guest_err_pack(&b, e) == 0)
+		(void)!frame_send(conn, GUEST_FAILED, 0, b.data, b.len, NULL, 0);
+}
+
+/* Stage 1. Returns the descriptor of SIGCHLD. */
+static int protect_self(struct err *e)
+{
+	sigset_t all, chld;
+
+	sigfillset(&all);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return err_sys(e, errno, "block signals");
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(e, errno, "make init untraceable");
+	/* A setting of the first instruction is not the same as one that holds now: prove it. */
+	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return err_set(e, ERR_SANDBOX, EPERM, "init can be traced although it was made undumpable");
+	int fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? err_sys(e, errno, "open a signalfd") : fd;
+}
+
+/* Stages 2 to 4. */
+static int start_up(struct frame_conn *conn, struct guest_config *cfg, struct err *e)
+{
+	struct frame f;
+	int fds[2], n = 0;
+
+	int r = frame_recv_wait(conn, &f, -1);
+	if (r < 0)
+		return err_sys(e, -r, "read the sandbox's configuration");
+	if (f.type != GUEST_CONFIG || guest_config_unpack(&f, cfg) < 0)
+		return err_set(e, ERR_PROTOCOL, EPROTO, "the sandbox's configuration is malformed");
+	r = guest_verify(cfg->checks, e);
+	if (r < 0)
+		return r;
+	if (cfg->listen_port) {
+		n = guest_listen((uint16_t)cfg->listen_port, fds, e);
+		if (n < 0)
+			return n;
+	}
+	uint32_t version = GUEST_PROTOCOL_VERSION;
+	r = frame_send(conn, GUEST_READY, 0, &version, sizeof version, fds, (size_t)n);
+	return r < 0 ? err_sys(e, -r, "report ready") : 0;
+}
+
+static int handle_frame(struct exec_table *t, const struct frame *f)
+{
+	switch (f->type) {
+	case GUEST_EXEC:
+		return exec_table_start(t, f);
+	case GUEST_SIGNAL:
+		return exec_table_signal(t, f);
+	default:
+		return -EPROTO;
+	}
+}
+
+static int serve_frames(struct frame_conn *conn, struct exec_table *t)
+{
+	struct frame f;
+	int r = frame_flush(conn);
+
+	while (r == 0 && (r = frame_recv(conn, &f)) == 1)
+		r = handle_frame(t, &f);
+	return r;
+}
+
+/* After the channel closed: what runs may go on for a while (the host may come back only by a new sandbox). */
+static void linger(struct exec_table *t, int sigfd, uint32_t ms)
+{
+	uint64_t end = clock_ms() + ms;
+
+	for (uint64_t now = clock_ms(); now < end; now = clock_ms()) {
+		struct pollfd p = {.fd = sigfd, .events = POLLIN};
+		struct signalfd_siginfo si;
+		if (poll(&p, 1, (int)(end - now)) > 0 && read(sigfd, &si, sizeof si) > 0)
+			(void)!exec_table_reap(t);
+	}
+}
+
+/* Stage 5. */
+static void serve(struct frame_conn *conn, int sigfd, uint32_t linger_ms)
+{
+	struct exec_table *t = exec_table_new(conn);
+	struct pollfd p[2] = {{.fd = frame_conn_fd(conn)}, {.fd = sigfd, .events = POLLIN}};
+	int r = 0;
+
+	while (r >= 0) {
+		p[0].events = (short)(POLLIN | (frame_wants_write(conn) ? POLLOUT : 0));
+		if (poll(p, 2, -1) < 0)
+			break;
+		struct signalfd_siginfo si;
+		if (p[1].revents && read(sigfd, &si, sizeof si) > 0)
+			r = exec_table_reap(t);
+		if (r >= 0 && p[0].revents)
+			r = serve_frames(conn, t);
+	}
+	linger(t, sigfd, linger_ms);
+	exec_table_free(t);
+}
+
+int guest_init(int argc, char **argv)
+{
+	struct err e = ERR_INIT;
+	struct guest_config cfg = {0};
+
+	(void)argc;
+	(void)argv;
+	struct frame_conn *conn = frame_conn_new(GUEST_CONTROL_FD, FRAME_MAX_PAYLOAD);
+	auto_fd sigfd = protect_self(&e);
+	int r = sigfd < 0 ? sigfd : start_up(conn, &cfg, &e);
+	if (r < 0)
+		send_failure(conn, &e);
+	else
+		serve(conn, sigfd, cfg.linger_ms);
+	frame_conn_free(conn);
+	return r < 0;
+}

@@ -1,0 +1,25 @@
+/* iterion-guest: the program inside a sandbox. One static file without needs, whose jobs are chosen by the first
+ * argument. */
+#include "guest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} jobs[] = {
+	{"init", guest_init},
+	{"connect", guest_connect},
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof jobs / sizeof jobs[0]; i++)
+		if (strcmp(argv[1], jobs[i].name) == 0)
+			return jobs[i].run(argc - 1, argv + 1);
+	fputs("usage: iterion-guest connect HOST PORT\n"
+	      "  Connects stdin and stdout to HOST:PORT through the sandbox's egress proxy, as a ProxyCommand for ssh.\n",
+	      stderr);
+	return 2;
+}
