@@ -28,7 +28,7 @@ enum err_kind {
 };
 
 /* Lives on the caller's stack; small enough (under PIPE_BUF) for one atomic write, so a child can send its own.
- * Every function takes it as the last parameter and accepts NULL. msg reads "what failed: why"; hint says what to do. */
+ * Every function takes it as the last parameter and accepts NULL. msg reads "what failed: why", hint what to do. */
 struct err {
 	enum err_kind kind;
 	int errnum; /* errno behind it, 0 when there is none */
