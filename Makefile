@@ -16,13 +16,11 @@ FUZZ_SECONDS ?= 60
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-asan valgrind bench fuzz lint format install clean help
 
-all: build/build.ninja
-	@ninja -C build $(NINJAFLAGS)
-
-build/build.ninja:
+all:
 	@scripts/deps build
-	@mkdir -p build
-	@$(MESON) setup build --buildtype=release -Doptimization=2 --prefix=$(PREFIX) >build/setup.log || { cat build/setup.log; rm -rf build; exit 1; }
+	@[ -e build/build.ninja ] || { mkdir -p build && $(MESON) setup build --buildtype=release -Doptimization=2 \
+		--prefix=$(PREFIX) >build/setup.log; } || { cat build/setup.log; rm -rf build; exit 1; }
+	@ninja -C build $(NINJAFLAGS)
 
 demo:
 	@scripts/demo
