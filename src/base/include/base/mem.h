@@ -3,10 +3,9 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/param.h> /* MIN, MAX */
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* As malloc and its kin, but end the process with a message when memory is out: there is no useful way on from there,
  * and what an outsider feeds is bounded before it is stored (base/buf.h). Free with free(). */
