@@ -1,0 +1,8 @@
+/* Where the guest program is on this host. */
+#pragma once
+
+struct err;
+
+/* Absolute path of the guest: beside this program, in the installation's libexec folder, or in the build tree. The
+ * caller frees. Returns 0, or -ENOENT naming where it was looked for. */
+int guest_path_find(char **ret, struct err *e) __attribute__((warn_unused_result));

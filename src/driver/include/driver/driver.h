@@ -1,0 +1,37 @@
+/* The drivers that this build has, and the choice of one. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct driver;
+
+/* What a spec may ask of it. */
+struct driver_caps {
+	bool image;
+	bool build;
+	bool mounts;
+	bool user;
+	bool network_policy; /* the policy is enforced, not only offered */
+	bool limits;
+	bool secrets;
+	bool host_toolchain; /* serves an active mode without an image */
+};
+
+/* All drivers, best known first; static. */
+const struct driver *const *driver_list(size_t *ret_n);
+const char *driver_name(const struct driver *d);
+const struct driver_caps *driver_caps(const struct driver *d);
+
+/* Whether it can serve here, by asking the kernel or the engine, not by looking for a file. 0, or -errno with why not
+ * and what to do. */
+int driver_probe(const struct driver *d, struct err *e) __attribute__((warn_unused_result));
+
+/* By name: -ENOENT naming those that exist. NULL chooses the first that answers; *ret_reason (static) says why it is
+ * this one. A failure names everything that was tried. */
+int driver_choose(const char *name, const struct driver **ret, const char **ret_reason, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* Removes what sandboxes of dead owners left behind; *ret_n: how many things. */
+int driver_sweep_all(size_t *ret_n, struct err *e) __attribute__((warn_unused_result));

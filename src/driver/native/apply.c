@@ -1,0 +1,353 @@
+/* Carrying out a plan with the mount API of descriptors (open_tree(2), move_mount(2), mount_setattr(2)).
+ *
+ * The new root is a tmpfs, mounted over the old root's top (where it hides nothing, since look-ups that begin at the
+ * old root do not cross onto it). Each bind is first a detached copy; it gets its attributes while nobody can reach it,
+ * and only then its place, so there is no moment at which a read-only mount can be written. Targets are looked up
+ * beneath the new root without following any link: what a bound folder contains cannot lead a later mount elsewhere.
+ * Nothing is ever created in a bound folder: a mount point is made only where our own tmpfs is. At the end the root
+ * is made read-only, takes the old root's place, and the old one is detached. */
+#include "apply.h"
+#include "plan.h"
+
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/file.h>
+#include <base/mem.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+
+struct builder {
+	int root;      /* the new root's mount */
+	dev_t root_dev; /* its device: mount points are made there only */
+	int old;       /* the old root */
+};
+
+/* A path below the root for openat2: without the leading slash. */
+static const char *relative(const char *path)
+{
+	return path[1] ? path + 1 : ".";
+}
+
+static int new_fs(const char *type, const char *const *options, unsigned attr)
+{
+	auto_fd fs = fsopen(type, FSOPEN_CLOEXEC);
+
+	if (fs < 0)
+		return -errno;
+	for (; *options; options += 2)
+		if (fsconfig(fs, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
+			return -errno;
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	int fd = fsmount(fs, FSMOUNT_CLOEXEC, attr);
+	return fd < 0 ? -errno : fd;
+}
+
+static int set_attr(int mount, uint64_t set, uint64_t clear, bool recursive)
+{
+	struct mount_attr attr = {.attr_set = set, .attr_clr = clear, .propagation = MS_PRIVATE};
+	unsigned flags = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u);
+
+	return mount_setattr(mount, "", flags, &attr, sizeof attr) < 0 ? -errno : 0;
+}
+
+static int place(int mount, int target)
+{
+	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* Opens the folder that holds the target, making what is missing on our own tmpfs. */
+static int open_parent(const struct builder *b, const char *path, const char **ret_name)
+{
+	char walk[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	*ret_name = slash + 1;
+	if (slash == path)
+		return fcntl(b->root, F_DUPFD_CLOEXEC, 0);
+	if (snprintf(walk, sizeof walk, "%.*s", (int)(slash - path - 1), path + 1) >= (int)sizeof walk)
+		return -ENAMETOOLONG;
+	int fd = file_open_resolve(b->root, walk, O_PATH | O_DIRECTORY, BENEATH);
+	if (fd != -ENOENT)
+		return fd;
+	auto_fd at = fcntl(b->root, F_DUPFD_CLOEXEC, 0);
+	for (char *part = walk, *end; part; part = end) {
+		struct stat st;
+		end = strchr(part, '/');
+		if (end)
+			*end++ = '\0';
+		fd = file_open_resolve(at, part, O_PATH | O_DIRECTORY, BENEATH);
+		if (fd == -ENOENT) {
+			if (fstat(at, &st) < 0)
+				return -errno;
+			if (st.st_dev != b->root_dev)
+				return -EXDEV;
+			if (mkdirat(at, part, 0755) < 0)
+				return -errno;
+			fd = file_open_resolve(at, part, O_PATH | O_DIRECTORY, BENEATH);
+		}
+		if (fd < 0)
+			return fd;
+		close_quietly(at);
+		at = fd;
+	}
+	return TAKE_FD(at);
+}
+
+/* Opens the target itself as a folder or file, made when it is missing on our own tmpfs. */
+static int open_target(const struct builder *b, const char *path, bool dir, mode_t mode)
+{
+	const char *name;
+	struct stat st;
+
+	if (!path[1])
+		return -EBUSY;
+	auto_fd parent = open_parent(b, path, &name);
+	if (parent < 0)
+		return parent;
+	int fd = file_open_resolve(parent, name, O_PATH | O_NOFOLLOW | (dir ? O_DIRECTORY : 0), BENEATH);
+	if (fd != -ENOENT)
+		return fd;
+	if (fstat(parent, &st) < 0)
+		return -errno;
+	if (st.st_dev != b->root_dev)
+		return -EXDEV;
+	if (dir) {
+		/* umask must not narrow a folder that is shared with other users inside. */
+		if (mkdirat(parent, name, 0700) < 0 || fchmodat(parent, name, mode, 0) < 0)
+			return -errno;
+	} else {
+		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (fd < 0)
+			return -errno;
+		close_quietly(fd);
+	}
+	return file_open_resolve(parent, name, O_PATH | O_NOFOLLOW, BENEATH);
+}
+
+static int do_dir(const struct builder *b, const struct step *s)
+{
+	int fd = open_target(b, s->target, true, s->mode);
+
+	close_quietly(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static int do_symlink(const struct builder *b, const struct step *s)
+{
+	const char *name;
+	auto_fd parent = open_parent(b, s->target, &name);
+
+	if (parent < 0)
+		return parent;
+	return symlinkat(s->source, parent, name) < 0 ? -errno : 0;
+}
+
+static int do_file(const struct builder *b, const struct step *s)
+{
+	const char *name;
+	auto_fd parent = open_parent(b, s->target, &name);
+	auto_fd fd = parent < 0 ? parent : openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+	if (fd < 0)
+		return parent < 0 ? parent : -errno;
+	return fd_write_all(fd, s->content, strlen(s->content));
+}
+
+static int do_bind(const struct builder *b, const struct step *s)
+{
+	/* No link is followed: the plan holds resolved paths, and one that became a link since is an attack. */
+	auto_fd source = file_open_resolve(AT_FDCWD, s->source, O_PATH, RESOLVE_NO_SYMLINKS);
+	if (source < 0)
+		return source;
+	auto_fd tree = open_tree(source, "",
+				 (unsigned)(AT_EMPTY_PATH | AT_RECURSIVE) | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return -errno;
+	uint64_t set = MOUNT_ATTR_NOSUID | (s->flags & STEP_DEVICE ? 0u : MOUNT_ATTR_NODEV) |
+		       (s->flags & STEP_RO ? MOUNT_ATTR_RDONLY : 0u);
+	int r = set_attr(tree, set, 0, true);
+	if (r < 0)
+		return r;
+	auto_fd target = open_target(b, s->target, s->flags & STEP_SOURCE_DIR, 0755);
+	return target < 0 ? target : place(tree, target);
+}
+
+/* Makes what stands at the target a mount of its own. */
+static int remount_self(const struct builder *b, const struct step *s, uint64_t set, uint64_t clear)
+{
+	auto_fd target = open_target(b, s->target, true, s->mode ? s->mode : 0755);
+	if (target < 0)
+		return target;
+	auto_fd tree = open_tree(target, "", (unsigned)AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return -errno;
+	int r = set_attr(tree, set, clear, false);
+	return r < 0 ? r : place(tree, target);
+}
+
+static int do_writable(const struct builder *b, const struct step *s)
+{
+	return remount_self(b, s, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY);
+}
+
+static int do_readonly(const struct builder *b, const struct step *s)
+{
+	return remount_self(b, s, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, 0);
+}
+
+static int mount_new(const struct builder *b, const struct step *s, const char *type, const char *const *options,
+		     unsigned attr)
+{
+	auto_fd fs = new_fs(type, options, attr);
+	if (fs < 0)
+		return fs;
+	auto_fd target = open_target(b, s->target, true, 0555);
+	return target < 0 ? target : place(fs, target);
+}
+
+static int do_proc(const struct builder *b, const struct step *s)
+{
+	static const char *const none[] = {NULL};
+
+	return mount_new(b, s, "proc", none, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+}
+
+static int do_devpts(const struct builder *b, const struct step *s)
+{
+	static const char *const options[] = {"ptmxmode", "0666", "mode", "0620", NULL};
+
+	return mount_new(b, s, "devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+}
+
+static int do_cover(const struct builder *b, const struct step *s)
+{
+	static const char *const options[] = {"mode", "0555", "size", "0", NULL};
+
+	return mount_new(b, s, "tmpfs", options,
+			 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+}
+
+/* A file is hidden behind /dev/null, a folder behind an empty one. */
+static int do_mask(const struct builder *b, const struct step *s)
+{
+	struct stat st;
+	auto_fd target = file_open_resolve(b->root, relative(s->target), O_PATH | O_NOFOLLOW, BENEATH);
+
+	if (target < 0)
+		return target == -ENOENT ? 0 : target;
+	if (fstat(target, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return do_cover(b, s);
+	auto_fd tree = open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return -errno;
+	int r = set_attr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, 0, false);
+	return r < 0 ? r : place(tree, target);
+}
+
+static int do_lock(const struct builder *b, const struct step *s)
+{
+	auto_fd target = file_open_resolve(b->root, relative(s->target), O_PATH | O_NOFOLLOW, BENEATH);
+
+	if (target < 0)
+		return target == -ENOENT ? 0 : target;
+	auto_fd tree = open_tree(target, "", (unsigned)AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return -errno;
+	int r = set_attr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, 0, false);
+	return r < 0 ? r : place(tree, target);
+}
+
+static const struct {
+	const char *verb;
+	int (*run)(const struct builder *b, const struct step *s);
+} actions[] = {
+	[STEP_DIR] = {"make the folder", do_dir},
+	[STEP_SYMLINK] = {"make the link", do_symlink},
+	[STEP_FILE] = {"write the file", do_file},
+	[STEP_BIND] = {"mount", do_bind},
+	[STEP_WRITABLE] = {"make a writable folder at", do_writable},
+	[STEP_READONLY] = {"make a read-only folder at", do_readonly},
+	[STEP_PROC] = {"mount a new proc at", do_proc},
+	[STEP_DEVPTS] = {"mount a new devpts at", do_devpts},
+	[STEP_COVER] = {"cover", do_cover},
+	[STEP_MASK] = {"mask", do_mask},
+	[STEP_LOCK] = {"make read-only", do_lock},
+};
+
+static int step_failed(const struct step *s, int r, struct err *e)
+{
+	if (s->kind == STEP_BIND)
+		(void)err_sys(e, -r, "mount %s at %s in the sandbox", s->source, s->target);
+	else
+		(void)err_sys(e, -r, "%s %s in the sandbox", actions[s->kind].verb, s->target);
+	if (r == -EXDEV)
+		err_hint(e, "The target does not exist in the folder that is mounted above it, and nothing is created in "
+			    "your own folders: create it there, or choose another target.");
+	else if (r == -ELOOP)
+		err_hint(e, "A part of the path is a symbolic link: name the path that it leads to.");
+	else if (r == -EPERM && s->kind == STEP_PROC)
+		err_hint(e, "The kernel refuses a new proc where the old one is partly hidden, as in a container: run the "
+			    "outer container with an unmasked /proc, or choose another driver with --sandbox-driver.");
+	return r;
+}
+
+/* The tmpfs that becomes the root, mounted on the old root's top. */
+static int make_root(struct builder *b, struct err *e)
+{
+	static const char *const options[] = {"mode", "0755", NULL};
+	struct stat st;
+
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(e, errno, "separate the sandbox's mounts from the host's");
+	b->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	b->root = new_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (b->old < 0 || b->root < 0)
+		return err_sys(e, b->root < 0 ? -b->root : errno, "make the sandbox's root file system");
+	if (place(b->root, b->old) < 0 || fstat(b->root, &st) < 0)
+		return err_sys(e, errno, "place the sandbox's root file system");
+	b->root_dev = st.st_dev;
+	return 0;
+}
+
+/* The old root goes to where the new one is put on top of it, and is then detached (pivot_root(2), NOTES). */
+static int enter_root(const struct builder *b, struct err *e)
+{
+	if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || fchdir(b->old) < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return err_sys(e, errno, "leave the host's file system");
+	int r = set_attr(b->root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
+	return r < 0 ? err_sys(e, -r, "make the sandbox's root read-only") : 0;
+}
+
+int plan_apply(const struct plan *p, struct err *e)
+{
+	struct builder b = {.root = -1, .old = -1};
+
+	umask(022);
+	int r = make_root(&b, e);
+	for (size_t i = 0; r == 0 && i < p->n; i++) {
+		r = actions[p->v[i].kind].run(&b, &p->v[i]);
+		if (r < 0)
+			r = step_failed(&p->v[i], r, e);
+	}
+	if (r == 0)
+		r = enter_root(&b, e);
+	close_quietly(b.root);
+	close_quietly(b.old);
+	return r;
+}

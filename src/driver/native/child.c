@@ -1,0 +1,172 @@
+/* The first process of a native sandbox.
+ *
+ * One clone3 puts it into all its namespaces at once: it is PID 1 there, and in a new user namespace it has every
+ * capability over the others. Stages:
+ *   1. tie its life to ours, so that no moment exists in which our death leaves it behind;
+ *   2. map its own user (in a user namespace), after which files it makes have an owner;
+ *   3. build the file system and leave the old one; from here on no path of the host can be named;
+ *   4. loopback and host name;
+ *   5. close the locks (confine.c); nothing privileged works any more;
+ *   6. become the guest: a fresh program, so that none of our memory (environment, keys) is inside.
+ * It is a copy of the parent until stage 6, so it touches none of the parent's loop or buffers, and leaves only by exec
+ * or _exit. */
+#include "child.h"
+#include "apply.h"
+#include "confine.h"
+
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/frame.h>
+#include <base/mem.h>
+#include <guest/protocol.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool child_is_privileged(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2] = {0};
+
+	return syscall(SYS_capget, &head, caps) == 0 && (caps[0].effective & (1u << CAP_SYS_ADMIN));
+}
+
+static int build(const struct child_params *p, struct err *e)
+{
+	static const char host_name[] = "iterion";
+	int r = 0;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return err_sys(e, errno, "tie the sandbox to this process");
+	if (p->user_namespace)
+		r = confine_map_self(p->uid, p->gid, e);
+	if (r == 0)
+		r = plan_apply(p->plan, e);
+	if (r == 0 && p->own_network)
+		r = confine_loopback_up(e);
+	if (r == 0 && sethostname(host_name, sizeof host_name - 1) < 0)
+		r = err_sys(e, errno, "set the sandbox's host name");
+	return r < 0 ? r : confine_privileges(e);
+}
+
+/* Only the control channel goes on; 0, 1 and 2 lead nowhere. */
+static int place_descriptors(int control, struct err *e)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd < GUEST_CONTROL_FD; fd++)
+		if (fd != null && dup2(null, fd) < 0)
+			return err_sys(e, errno, "set up standard streams");
+	if (null < 0 || dup2(control, GUEST_CONTROL_FD) < 0)
+		return err_sys(e, errno, "set up the control channel");
+	if (syscall(SYS_close_range, GUEST_CONTROL_FD + 1u, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		return err_sys(e, errno, "close what was inherited");
+	return 0;
+}
+
+static int become_guest(int control, struct err *e)
+{
+	char name[] = "iterion-init", job[] = "init";
+	char *const argv[] = {name, job, NULL}, *const env[] = {NULL};
+
+	int r = place_descriptors(control, e);
+	if (r < 0)
+		return r;
+	execve(GUEST_PATH, argv, env);
+	r = err_sys(e, errno, "run iterion-guest in the sandbox");
+	err_hint(e, "The file must be executable for this user, static, and of this machine's architecture.");
+	return r;
+}
+
+__attribute__((noreturn)) static void child_main(const struct child_params *p, int control)
+{
+	struct err e = ERR_INIT;
+
+	/* Above what place_descriptors overwrites. */
+	control = fcntl(control, F_DUPFD_CLOEXEC, 16);
+	int r = build(p, &e);
+	if (r == 0)
+		(void)!become_guest(control, &e);
+	auto_buf b = BUF_INIT(4096);
+	struct frame_conn *c = frame_conn_new(control, FRAME_MAX_PAYLOAD);
+	if (guest_err_pack(&b, &e) == 0)
+		(void)!frame_send(c, GUEST_FAILED, 0, b.data, b.len, NULL, 0);
+	_exit(1);
+}
+
+static int explain_clone(int errnum, bool user_namespace, struct err *e)
+{
+	int r = err_sys(e, errnum, "make the sandbox's namespaces");
+
+	if (errnum == EPERM && user_namespace)
+		err_hint(e, "This kernel refuses user namespaces to ordinary users. Allow them (`sysctl "
+			    "kernel.unprivileged_userns_clone=1` on older Debian, `sysctl "
+			    "kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu 24.04; not inside a chroot), or "
+			    "choose another driver with --sandbox-driver.");
+	else if (errnum == ENOSPC || errnum == EUSERS)
+		err_hint(e, "The limit of namespaces is reached: raise user.max_user_namespaces and its neighbours "
+			    "(sysctl), or run fewer sandboxes at once.");
+	else
+		err_hint(e, "Run as a user who may make namespaces, or choose another driver with --sandbox-driver.");
+	return r;
+}
+
+static uint64_t namespaces(bool user_namespace, bool own_network)
+{
+	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+	       (user_namespace ? CLONE_NEWUSER : 0u) | (own_network ? CLONE_NEWNET : 0u);
+}
+
+int child_probe(struct err *e)
+{
+	bool user_namespace = !child_is_privileged();
+	struct clone_args args = {.flags = namespaces(user_namespace, true), .exit_signal = SIGCHLD};
+	long pid = syscall(SYS_clone3, &args, sizeof args);
+
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0)
+		return explain_clone(errno, user_namespace, e);
+	while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+int child_start(const struct child_params *p, pid_t *ret_pid, int *ret_pidfd, int *ret_control, struct err *e)
+{
+	int pair[2], pidfd = -1;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, errno, "make the control channel");
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | namespaces(p->user_namespace, p->own_network),
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	long pid = syscall(SYS_clone3, &args, sizeof args);
+	if (pid == 0)
+		child_main(p, pair[1]);
+	int errnum = errno;
+	close_quietly(pair[1]);
+	if (pid < 0) {
+		close_quietly(pair[0]);
+		return explain_clone(errnum, p->user_namespace, e);
+	}
+	*ret_pid = (pid_t)pid;
+	*ret_pidfd = pidfd;
+	*ret_control = pair[0];
+	return 0;
+}

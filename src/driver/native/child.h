@@ -1,0 +1,27 @@
+/* The first process of a native sandbox, from its birth to the guest. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct err;
+struct plan;
+
+struct child_params {
+	const struct plan *plan;
+	bool user_namespace; /* for a user without CAP_SYS_ADMIN */
+	bool own_network;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Makes the process in new namespaces. It builds the sandbox around itself and becomes the guest's init, with its end
+ * of *ret_control as control channel; what fails on the way it reports there. Returns 0 or -errno. */
+int child_start(const struct child_params *p, pid_t *ret_pid, int *ret_pidfd, int *ret_control, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* Whether this process may make namespaces without a user namespace. */
+bool child_is_privileged(void);
+
+/* Whether the kernel lets this process make a sandbox's namespaces: makes them, in a process that ends at once. */
+int child_probe(struct err *e) __attribute__((warn_unused_result));

@@ -1,0 +1,244 @@
+/* The native driver: a sandbox made of Linux namespaces, for root and for ordinary users.
+ *
+ * sandbox_new makes the plan and the process, which then builds its sandbox while we go on; start watches its control
+ * channel and its pidfd. Stopping is killing PID 1: the kernel ends everything in its namespace before the pidfd says
+ * so. */
+#include "../channel.h"
+#include "../guest_path.h"
+#include "../ops.h"
+#include "child.h"
+#include "plan.h"
+
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/mem.h>
+#include <base/spawn.h>
+#include <guest/protocol.h>
+
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Where the proxy listens inside. Nothing else is there to be in its way; a fixed number keeps logs comparable. */
+enum { PROXY_PORT = 47128 };
+
+struct native {
+	struct sandbox base;
+	struct sandbox_callbacks cb;
+	struct channel *channel;
+	pid_t pid;
+	int pidfd;
+	uv_poll_t exit;
+	bool watching;
+	bool reaped;
+	bool lost;
+	struct err why;
+	void (*stopped)(void *arg, bool killed);
+	void *stopped_arg;
+};
+
+static void kill_init(const struct native *n)
+{
+	if (!n->reaped)
+		(void)syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL, 0);
+}
+
+/* The last word, at most once, and not for an end that was asked for. */
+static void report_lost(struct native *n, const struct err *e)
+{
+	if (n->lost || n->stopped)
+		return;
+	n->lost = true;
+	n->why = *e;
+	kill_init(n);
+	n->cb.on_lost(n->cb.arg, &n->why);
+}
+
+static void on_channel_ready(void *arg, const int *listeners, size_t count)
+{
+	const struct native *n = arg;
+
+	n->cb.on_ready(n->cb.arg, listeners, count);
+}
+
+static void on_channel_closed(void *arg, const struct err *e)
+{
+	report_lost(arg, e);
+}
+
+static void on_ended_closed(uv_handle_t *h)
+{
+	const struct native *n = h->data;
+
+	if (n->stopped)
+		n->stopped(n->stopped_arg, false);
+}
+
+static void check_stopped(struct native *n)
+{
+	if (n->stopped && n->reaped)
+		uv_close((uv_handle_t *)&n->exit, on_ended_closed);
+}
+
+static void on_ended(uv_poll_t *poll, int status, int events)
+{
+	struct native *n = poll->data;
+	struct spawn_status st;
+	struct err e = ERR_INIT;
+
+	(void)status;
+	(void)events;
+	if (spawn_reap(n->pid, &st) == 0)
+		return;
+	n->reaped = true;
+	uv_poll_stop(poll);
+	/* Its last words may still be in the channel: they are read first, and explain better than its exit. */
+	if (!n->stopped && !n->lost)
+		channel_drain(n->channel);
+	(void)err_set(&e, ERR_SANDBOX, ECHILD, "the sandbox's init ended");
+	err_hint(&e, "It was killed from outside or ran out of memory: see the kernel's log.");
+	report_lost(n, &e);
+	check_stopped(n);
+}
+
+static int start(struct sandbox *s, uv_loop_t *loop, const struct sandbox_callbacks *cb, struct err *e)
+{
+	struct native *n = (struct native *)s;
+	const struct channel_callbacks channel_cb = {
+		.on_ready = on_channel_ready, .on_closed = on_channel_closed, .arg = n};
+
+	n->cb = *cb;
+	int r = uv_poll_init(loop, &n->exit, n->pidfd);
+	if (r < 0)
+		return err_sys(e, -r, "watch the sandbox");
+	n->watching = true;
+	n->exit.data = n;
+	(void)uv_poll_start(&n->exit, UV_READABLE, on_ended);
+	return channel_attach(n->channel, loop, &channel_cb, e);
+}
+
+static int exec_native(struct sandbox *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
+		       struct err *e)
+{
+	const struct native *n = (struct native *)s;
+
+	return channel_exec(n->channel, o, done, arg, ret, e);
+}
+
+static void on_channel_freed(void *arg)
+{
+	check_stopped(arg);
+}
+
+static void reap_now(struct native *n)
+{
+	while (waitpid(n->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	n->reaped = true;
+}
+
+static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *arg)
+{
+	struct native *n = (struct native *)s;
+	struct channel *c = TAKE_PTR(n->channel);
+
+	n->stopped = done;
+	n->stopped_arg = arg;
+	kill_init(n);
+	if (!n->watching) {
+		/* start could not even watch it, so nothing on the loop will say that it ended. */
+		channel_free(c, NULL, NULL);
+		reap_now(n);
+		done(arg, true);
+		return;
+	}
+	channel_free(c, n->reaped ? on_channel_freed : NULL, n);
+}
+
+static void free_native(struct sandbox *s)
+{
+	struct native *n = (struct native *)s;
+
+	if (!n->reaped) {
+		kill_init(n);
+		reap_now(n);
+	}
+	if (n->channel)
+		channel_free(n->channel, NULL, NULL);
+	close_quietly(n->pidfd);
+	free(n);
+}
+
+static const struct sandbox_ops ops = {.start = start, .exec = exec_native, .stop = stop, .free = free_native};
+
+static int make_plan(const struct sandbox_params *p, const char *guest, struct plan **ret, struct err *e)
+{
+	const struct passwd *pw = getpwuid(getuid());
+	const struct plan_facts facts = {
+		.workspace = p->workspace,
+		.workspace_target = p->workspace_target,
+		.home = p->home,
+		.guest = guest,
+		.hidden = p->hidden,
+		.user_name = pw ? pw->pw_name : "user",
+		.uid = getuid(),
+		.gid = getgid(),
+		.host_network = !p->enforce_network,
+	};
+	struct plan *plan = plan_new();
+
+	int r = plan_host_view(plan, p->spec, &facts, e);
+	if (r < 0)
+		plan_free(plan);
+	else
+		*ret = plan;
+	return r;
+}
+
+static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, struct err *e)
+{
+	auto_free char *guest = NULL;
+	struct plan *plan = NULL;
+	int control;
+
+	int r = guest_path_find(&guest, e);
+	if (r == 0)
+		r = make_plan(p, guest, &plan, e);
+	if (r < 0)
+		return r;
+	struct native *n = xcalloc(1, sizeof *n);
+	n->base.ops = &ops;
+	const struct child_params child = {
+		.plan = plan,
+		.user_namespace = !child_is_privileged(),
+		.own_network = p->enforce_network,
+		.uid = getuid(),
+		.gid = getgid(),
+	};
+	r = child_start(&child, &n->pid, &n->pidfd, &control, e);
+	plan_free(plan);
+	if (r < 0) {
+		free(n);
+		return r;
+	}
+	const struct guest_config cfg = {
+		.checks = GUEST_CHECK_CONFINED | GUEST_CHECK_ROOT_READONLY | GUEST_CHECK_OWN_PIDS |
+			  (p->enforce_network ? GUEST_CHECK_NO_NETWORK : 0u),
+		.listen_port = p->enforce_network ? PROXY_PORT : 0,
+	};
+	n->channel = channel_new(control, &cfg);
+	*ret = &n->base;
+	return 0;
+}
+
+const struct driver driver_native = {
+	.name = "native",
+	.caps = {.mounts = true, .network_policy = true, .host_toolchain = true},
+	.probe = child_probe,
+	.sandbox_new = sandbox_new,
+};

@@ -1,0 +1,71 @@
+/* The interface between a session and a driver. All of it is asynchronous on the session's loop: what takes time
+ * answers later, by callback. */
+#pragma once
+
+#include <driver/driver.h>
+#include <driver/exec.h>
+#include <uv.h>
+
+struct sandbox;
+struct sandbox_spec;
+
+/* What a sandbox is made from; everything is borrowed until its free. */
+struct sandbox_params {
+	const struct sandbox_spec *spec;
+	const char *workspace;	      /* absolute, resolved, checked */
+	const char *workspace_target; /* where it stands inside */
+	const char *home;	      /* inside; NULL: none */
+	const char *hidden;	      /* the run store within the workspace, or NULL */
+	const char *run_id;
+	const char *run_name;
+	bool enforce_network; /* no network but the listening sockets */
+};
+
+/* How it speaks to the session; each may come at any time after start. */
+struct sandbox_callbacks {
+	/* Once: everything stands. The listening sockets inside, n of them, are the callee's from here on. */
+	void (*on_ready)(void *arg, const int *listeners, size_t n);
+	/* Start failed, or it died later by itself: once, the last word. */
+	void (*on_lost)(void *arg, const struct err *e);
+	void *arg;
+};
+
+struct exec_ops {
+	void (*signal)(struct exec *x, int sig);
+	void (*resize)(struct exec *x, unsigned rows, unsigned cols);
+};
+
+/* The part of an exec that every driver's has at its start. */
+struct exec {
+	const struct exec_ops *ops;
+	exec_done_cb done;
+	void *arg;
+};
+
+struct driver {
+	const char *name;
+	struct driver_caps caps;
+	int (*probe)(struct err *e);
+	/* Begins at once what needs no loop (forks); never waits. */
+	int (*sandbox_new)(const struct sandbox_params *p, struct sandbox **ret, struct err *e);
+	int (*sweep)(size_t *ret_n, struct err *e); /* NULL: leaves nothing behind */
+};
+
+struct sandbox_ops {
+	/* on_ready or on_lost follows. */
+	int (*start)(struct sandbox *s, uv_loop_t *loop, const struct sandbox_callbacks *cb, struct err *e);
+	/* env is complete. done is never called from within. */
+	int (*exec)(struct sandbox *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
+		    struct err *e);
+	/* Ends everything inside; every exec ends as EXEC_LOST, then done. From any state, at most once. */
+	void (*stop)(struct sandbox *s, void (*done)(void *arg, bool killed), void *arg);
+	/* After stop's done, or when start was never called: then it ends what sandbox_new began. */
+	void (*free)(struct sandbox *s);
+};
+
+struct sandbox {
+	const struct sandbox_ops *ops;
+};
+
+extern const struct driver driver_native;
+extern const struct driver driver_noop;

@@ -1,0 +1,372 @@
+/* A sandbox for the length of a run: driver, proxy and events put together.
+ *
+ * session_new does what has to be done while the process is small: it checks that the driver can do what the spec asks
+ * for, forks the proxy and lets the driver fork the sandbox. session_start then waits, on the loop, for both to prove
+ * themselves: the proxy that it is confined, the guest that the sandbox is closed. The listening sockets go from the
+ * guest through here to the proxy; no copy stays. When either dies the other is ended too: a sandbox without its proxy
+ * has no egress at all, which is the safe side, but the run cannot go on. */
+#include "ops.h"
+#include "proxy_env.h"
+#include "session_priv.h"
+
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/mem.h>
+#include <base/path.h>
+#include <base/str.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { DRAIN_MS = 1000 };
+
+static void fail_start(struct session *s, const struct err *e)
+{
+	session_done_cb done = TAKE_PTR(s->start_done);
+
+	s->state = SESSION_FAILED;
+	done(s->start_arg, e);
+}
+
+/* The sandbox or the proxy died. */
+static void lost(struct session *s, const struct err *e)
+{
+	if (s->state == SESSION_STARTING) {
+		fail_start(s, e);
+		return;
+	}
+	if (s->state != SESSION_RUNNING)
+		return;
+	s->state = SESSION_FAILED;
+	s->was_lost = true;
+	s->p.on_lost(s->p.arg, e);
+}
+
+static void check_started(struct session *s)
+{
+	if (s->state != SESSION_STARTING || !s->sandbox_ready || (s->proxy && !s->proxy_ready))
+		return;
+	session_done_cb done = TAKE_PTR(s->start_done);
+	s->state = SESSION_RUNNING;
+	session_emit_started(s);
+	done(s->start_arg, NULL);
+}
+
+/* The port that programs inside dial is the one the guest listens on. */
+static uint16_t port_of(int listener)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} u = {0};
+	socklen_t len = sizeof u;
+
+	if (getsockname(listener, &u.sa, &len) < 0)
+		return 0;
+	return ntohs(u.sa.sa_family == AF_INET6 ? u.v6.sin6_port : u.v4.sin_port);
+}
+
+static void on_sandbox_ready(void *arg, const int *listeners, size_t n)
+{
+	struct session *s = arg;
+	struct err e = ERR_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0)
+			s->proxy_port = port_of(listeners[i]);
+		if (s->proxy && r == 0)
+			r = proxy_add_listener(s->proxy, listeners[i]);
+		else
+			close_quietly(listeners[i]);
+	}
+	if (r < 0) {
+		(void)err_sys(&e, -r, "hand the sandbox's listening sockets to the egress proxy");
+		err_hint(&e, "The proxy has ended; see the run's log.");
+		lost(s, &e);
+		return;
+	}
+	s->sandbox_ready = true;
+	s->ready_ns = clock_ns();
+	check_started(s);
+}
+
+static void on_sandbox_lost(void *arg, const struct err *e)
+{
+	lost(arg, e);
+}
+
+static void on_proxy_ready(void *arg, const struct err *e)
+{
+	struct session *s = arg;
+
+	if (e) {
+		lost(s, e);
+		return;
+	}
+	s->proxy_ready = true;
+	check_started(s);
+}
+
+static void on_proxy_lost(void *arg, const struct err *e)
+{
+	lost(arg, e);
+}
+
+static void on_blocked(void *arg, const struct proxy_blocked *b)
+{
+	session_emit_blocked(arg, b);
+}
+
+static void on_summary(void *arg, const struct proxy_host_total *t, size_t n)
+{
+	session_emit_summary(arg, t, n);
+}
+
+/* What the spec asks for and the driver cannot do is an error, never left out. */
+static int check_caps(const struct session *s, struct err *e)
+{
+	const struct sandbox_spec *spec = s->p.spec;
+	const struct driver_caps *c = driver_caps(s->driver);
+	const struct {
+		const char *field;
+		bool asked, can;
+	} rows[] = {
+		{"image", spec->image != NULL, c->image},
+		{"build", spec->build.dockerfile != NULL, c->build},
+		{"mounts", spec->n_mounts > 0, c->mounts},
+		{"user", spec->user != NULL, c->user},
+		{"a network policy", spec->network.mode != NETWORK_OPEN, c->network_policy},
+		{"network.tls_inspect", spec->network.tls_inspect != TLS_INSPECT_OFF, c->secrets},
+		{"secrets", spec->n_secrets > 0, c->secrets},
+		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
+		{"post_create", spec->post_create != NULL, c->host_toolchain},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (!rows[i].asked || rows[i].can)
+			continue;
+		int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "the sandbox asks for %s, which the %s driver cannot give",
+				rows[i].field, driver_name(s->driver));
+		err_hint(e, "Take it out of the sandbox block, or choose a driver that has it with --sandbox-driver "
+			    "(`iterion sandbox exec --help` lists them).");
+		return r;
+	}
+	return 0;
+}
+
+static int start_proxy(struct session *s, struct err *e)
+{
+	const struct sandbox_network *n = &s->p.spec->network;
+	const char *presets[] = {n->preset, NULL};
+
+	int r = policy_new(n->mode, n->preset ? presets : NULL, (const char *const *)n->rules.v, &s->policy, e);
+	if (r < 0)
+		return r;
+	id_hex(s->token, (PROXY_TOKEN_SIZE - 1) / 2);
+	const struct proxy_params pp = {
+		.policy = s->policy,
+		.token = s->token,
+		.resolve = s->p.resolve,
+		.learn = n->mode == NETWORK_LEARN,
+		.strict_sni = n->strict_sni,
+	};
+	return proxy_new(&pp, &s->proxy, e);
+}
+
+/* Paths inside, and what the driver needs to know. */
+static int fill_params(struct session *s, struct err *e)
+{
+	const struct sandbox_spec *spec = s->p.spec;
+	const char *store = s->p.store_dir;
+
+	s->workspace_target = path_clean(spec->workspace_folder ? spec->workspace_folder : s->p.workspace);
+	if (!s->workspace_target)
+		return err_set(e, ERR_INPUT, EINVAL, "workspace_folder %s: not an absolute path", spec->workspace_folder);
+	bool hidden = store && path_within(store, s->p.workspace) && !str_eq(store, s->p.workspace);
+	s->params = (struct sandbox_params){
+		.spec = spec,
+		.workspace = s->p.workspace,
+		.workspace_target = s->workspace_target,
+		.home = s->home,
+		.hidden = hidden ? store : NULL,
+		.run_id = s->p.run_id,
+		.run_name = s->p.run_name,
+		.enforce_network = spec->network.mode != NETWORK_OPEN,
+	};
+	return 0;
+}
+
+static int choose_driver(struct session *s, struct err *e)
+{
+	if (s->p.spec->mode == SANDBOX_NONE) {
+		s->driver = &driver_noop;
+		return 0;
+	}
+	const char *reason;
+	int r = driver_choose(s->p.driver, &s->driver, &reason, e);
+	/* noop was asked for by name: nothing is isolated, but an image or a build would be a lie. */
+	return r < 0 ? r : check_caps(s, e);
+}
+
+static int prepare(struct session *s, struct err *e)
+{
+	int r = choose_driver(s, e);
+
+	if (r == 0)
+		r = fill_params(s, e);
+	if (r == 0 && s->params.enforce_network && s->driver->caps.network_policy)
+		r = start_proxy(s, e);
+	s->prepared_ns = clock_ns();
+	return r < 0 ? r : s->driver->sandbox_new(&s->params, &s->sandbox, e);
+}
+
+int session_new(const struct session_params *p, struct session **ret, struct err *e)
+{
+	struct session *s = xcalloc(1, sizeof *s);
+
+	s->p = *p;
+	s->begin_ns = clock_ns();
+	s->home = p->home ? path_clean(p->home) : NULL;
+	int r = prepare(s, e);
+	if (r < 0) {
+		session_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void session_start(struct session *s, session_done_cb done, void *arg)
+{
+	const struct sandbox_callbacks cb = {.on_ready = on_sandbox_ready, .on_lost = on_sandbox_lost, .arg = s};
+	const struct proxy_callbacks proxy_cb = {
+		.on_blocked = on_blocked, .on_summary = on_summary, .on_lost = on_proxy_lost, .arg = s};
+	struct err e = ERR_INIT;
+	int r = 0;
+
+	s->state = SESSION_STARTING;
+	s->start_done = done;
+	s->start_arg = arg;
+	if (s->proxy) {
+		r = proxy_attach(s->proxy, s->p.loop, &proxy_cb, on_proxy_ready, s, &e);
+		s->proxy_attached = r == 0;
+	}
+	s->sandbox_started = true;
+	if (r == 0)
+		r = s->sandbox->ops->start(s->sandbox, s->p.loop, &cb, &e);
+	if (r < 0)
+		fail_start(s, &e);
+}
+
+int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
+		 struct err *e)
+{
+	auto_strv env = {0};
+	struct exec_opts x = *o;
+
+	if (s->state != SESSION_RUNNING)
+		return err_set(e, ERR_SANDBOX, ESHUTDOWN, "start %s: the sandbox is not running", o->argv[0]);
+	for (const char *const *v = o->env; *v; v++)
+		strv_add(&env, *v);
+	if (s->proxy)
+		proxy_env_add(&env, s->proxy_port, s->token);
+	static const char *const none[] = {NULL};
+	x.env = env.n ? (const char *const *)env.v : none;
+	if (!x.cwd)
+		x.cwd = s->workspace_target;
+	return s->sandbox->ops->exec(s->sandbox, &x, done, arg, ret, e);
+}
+
+void exec_signal(struct exec *x, int sig)
+{
+	x->ops->signal(x, sig);
+}
+
+void exec_resize(struct exec *x, unsigned rows, unsigned cols)
+{
+	x->ops->resize(x, rows, cols);
+}
+
+const char *session_workspace(const struct session *s)
+{
+	return s->workspace_target;
+}
+
+const char *session_home(const struct session *s)
+{
+	return s->home ? s->home : "/";
+}
+
+const char *session_driver(const struct session *s)
+{
+	return driver_name(s->driver);
+}
+
+static void check_stopped(struct session *s)
+{
+	if (s->sandbox_stopping || s->proxy_stopping)
+		return;
+	session_emit_stopped(s);
+	s->state = SESSION_STOPPED;
+	s->stop_done(s->stop_arg, NULL);
+}
+
+static void on_sandbox_stopped(void *arg, bool killed)
+{
+	struct session *s = arg;
+
+	s->was_killed = killed;
+	s->sandbox_stopping = false;
+	check_stopped(s);
+}
+
+static void on_proxy_stopped(void *arg)
+{
+	struct session *s = arg;
+
+	s->proxy_stopping = false;
+	check_stopped(s);
+}
+
+void session_stop(struct session *s, session_done_cb done, void *arg)
+{
+	if (s->state == SESSION_STOPPING)
+		return;
+	s->stop_done = done;
+	s->stop_arg = arg;
+	s->emit_stopped = s->state == SESSION_RUNNING || s->was_lost;
+	if (s->start_done) {
+		struct err e = ERR_INIT;
+		(void)err_set(&e, ERR_CANCELLED, ECANCELED, "start the sandbox: the run was cancelled");
+		fail_start(s, &e);
+	}
+	s->state = SESSION_STOPPING;
+	/* Both at once: neither waits for the other. Each counts before either may answer. */
+	s->sandbox_stopping = s->sandbox_started;
+	s->proxy_stopping = s->proxy_attached;
+	if (s->sandbox_started)
+		s->sandbox->ops->stop(s->sandbox, on_sandbox_stopped, s);
+	if (s->proxy_attached)
+		proxy_stop(s->proxy, DRAIN_MS, on_proxy_stopped, s);
+	if (!s->sandbox_started && !s->proxy_attached)
+		check_stopped(s);
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	if (s->sandbox)
+		s->sandbox->ops->free(s->sandbox);
+	proxy_free(s->proxy);
+	policy_free(s->policy);
+	explicit_bzero(s->token, sizeof s->token);
+	free(s->workspace_target);
+	free(s->home);
+	free(s);
+}

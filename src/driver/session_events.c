@@ -1,0 +1,109 @@
+/* The events of a session, as docs/events.md describes them. A token or a secret's value has no way into one: none of
+ * the fields here holds any. */
+#include "session_priv.h"
+
+#include <base/json.h>
+#include <base/mem.h>
+
+static void emit(const struct session *s, const char *type, json_t *data)
+{
+	if (s->p.on_event)
+		s->p.on_event(s->p.arg, type, data);
+	json_decref(data);
+}
+
+static double ms_between(uint64_t from, uint64_t to)
+{
+	return to > from ? (double)((to - from) / 1000u) / 1000.0 : 0;
+}
+
+static void emit_skipped(const struct session *s)
+{
+	/* A run that never asked for a sandbox skips none. */
+	if (s->p.spec->mode == SANDBOX_NONE)
+		return;
+	json_t *d = json_object();
+	json_put_str(d, "driver", driver_name(s->driver));
+	json_put_str(d, "mode", sandbox_mode_name(s->p.spec->mode));
+	json_put_str(d, "source", s->p.spec->mode_source);
+	json_put_str(d, "reason", "the noop driver was asked for: programs run on the host, nothing is isolated");
+	emit(s, "sandbox_skipped", d);
+}
+
+static json_t *network_json(const struct session *s)
+{
+	json_t *n = json_object(), *list = json_array();
+	const char *const *rules = NULL;
+	size_t count = s->policy ? policy_rules(s->policy, &rules) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		(void)json_array_append_new(list, json_string(rules[i]));
+	json_put_str(n, "mode", network_mode_name(s->p.spec->network.mode));
+	json_put_str(n, "enforcement", s->params.enforce_network ? "namespace" : "none");
+	json_put(n, "rules", list);
+	return n;
+}
+
+void session_emit_started(const struct session *s)
+{
+	const struct sandbox_spec *spec = s->p.spec;
+
+	if (s->driver == &driver_noop) {
+		emit_skipped(s);
+		return;
+	}
+	json_t *d = json_object(), *ms = json_object();
+	json_put_str(d, "driver", driver_name(s->driver));
+	json_put_str(d, "mode", sandbox_mode_name(spec->mode));
+	json_put_str(d, "source", spec->mode_source);
+	json_put(d, "image", spec->image ? json_string(spec->image) : json_null());
+	json_put_bool(d, "has_post_create", spec->post_create != NULL);
+	json_put_str(d, "workspace_folder", s->workspace_target);
+	json_put(d, "network", network_json(s));
+	json_put(ms, "prepare", json_real(ms_between(s->begin_ns, s->prepared_ns)));
+	json_put(ms, "create", json_real(ms_between(s->prepared_ns, s->ready_ns)));
+	json_put(ms, "ready", json_real(ms_between(s->begin_ns, s->ready_ns)));
+	json_put(d, "start_ms", ms);
+	emit(s, "sandbox_started", d);
+}
+
+void session_emit_blocked(const struct session *s, const struct proxy_blocked *b)
+{
+	json_t *d = json_object();
+
+	json_put_str(d, "host", b->host);
+	json_put_int(d, "port", b->port);
+	json_put_str(d, "reason", b->reason);
+	json_put_str(d, "rule", b->rule);
+	json_put_str(d, "run_id", s->p.run_id);
+	json_put_int(d, "count", b->count);
+	emit(s, "network_blocked", d);
+}
+
+void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n)
+{
+	json_t *d = json_object(), *hosts = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *h = json_object();
+		json_put_str(h, "host", t[i].host);
+		json_put_int(h, "allowed", (long long)t[i].allowed);
+		json_put_int(h, "blocked", (long long)t[i].blocked);
+		json_put_int(h, "bytes_up", (long long)t[i].bytes_up);
+		json_put_int(h, "bytes_down", (long long)t[i].bytes_down);
+		(void)json_array_append_new(hosts, h);
+	}
+	json_put(d, "hosts", hosts);
+	emit(s, "network_summary", d);
+}
+
+void session_emit_stopped(const struct session *s)
+{
+	if (!s->emit_stopped || s->driver == &driver_noop)
+		return;
+	json_t *d = json_object();
+	json_put_str(d, "driver", driver_name(s->driver));
+	json_put(d, "duration_ms", json_real(ms_between(s->ready_ns, clock_ns())));
+	json_put_str(d, "exit", s->was_lost ? "lost" : s->was_killed ? "killed" : "clean");
+	emit(s, "sandbox_stopped", d);
+}

@@ -1,0 +1,41 @@
+/* A session's state, shared by its life (session.c) and its words (session_events.c). */
+#pragma once
+
+#include "ops.h"
+
+#include <base/clock.h>
+#include <base/id.h>
+#include <driver/session.h>
+#include <net/policy.h>
+#include <net/proxy.h>
+#include <sandbox/spec.h>
+
+enum session_state { SESSION_NEW, SESSION_STARTING, SESSION_RUNNING, SESSION_FAILED, SESSION_STOPPING, SESSION_STOPPED };
+
+struct session {
+	struct session_params p;
+	const struct driver *driver;
+	enum session_state state;
+	struct sandbox_params params;
+	struct sandbox *sandbox;
+	struct policy *policy; /* NULL: open network */
+	struct proxy *proxy;
+	char token[PROXY_TOKEN_SIZE];
+	uint16_t proxy_port;
+	char *workspace_target;
+	char *home;
+	bool sandbox_started, sandbox_ready, sandbox_stopping;
+	bool proxy_attached, proxy_ready, proxy_stopping;
+	bool was_lost, was_killed, emit_stopped;
+	uint64_t begin_ns, prepared_ns, ready_ns;
+	session_done_cb start_done;
+	void *start_arg;
+	session_done_cb stop_done;
+	void *stop_arg;
+};
+
+/* Each emits one event by the session's on_event, when it has one. */
+void session_emit_started(const struct session *s);
+void session_emit_blocked(const struct session *s, const struct proxy_blocked *b);
+void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n);
+void session_emit_stopped(const struct session *s);
