@@ -1,0 +1,63 @@
+/* One run of a workflow, from a checked file to an exit code, on the caller's loop. */
+#pragma once
+
+#include <base/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <store/run.h>
+#include <uv.h>
+
+struct dsl_file;
+struct engine;
+struct sandbox_spec;
+
+struct engine_params {
+	uv_loop_t *loop;
+	const struct dsl_file *file; /* parsed and checked without errors; borrowed until engine_free */
+	const char *file_path;	     /* as the user named it */
+	const char *source;	     /* its bytes, for the sha-256 */
+	size_t source_len;
+	const struct sandbox_spec *sandbox; /* the run's resolved spec; borrowed until engine_free */
+	const char *driver;		    /* NULL: chosen by the driver layer */
+	const char *workspace;		    /* absolute, resolved; must exist */
+	const char *store_dir;		    /* absolute (store_locate) */
+	const char *run_id;		    /* NULL: a new UUIDv7 */
+	const char *run_name;		    /* NULL: none */
+	const char *const *vars;     /* "name=value", NULL-terminated, or NULL; values are read by declared type */
+	const char *preset;	     /* NULL: none */
+	const char *const *host_env; /* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
+	uint64_t timeout_ms;	     /* --timeout; 0: none */
+	/* Every event, after it was appended. Must not call engine functions but engine_interrupt. */
+	void (*on_event)(void *arg, const struct store_event *ev);
+	void *arg;
+};
+
+struct engine_result {
+	enum run_status status;
+	int exit_code;
+	struct err err;		 /* kind ERR_NONE when the run finished */
+	const char *failed_node; /* NULL: none, or it failed before any node ran */
+};
+
+/* Checks what can be checked before anything is created (node kinds that need a backend this program lacks, vars,
+ * preset, workspace, run id), then chooses the driver and forks what it needs. Nothing is created in the store. Returns
+ * 0, or -errno with the whole message; the exit code is err_exit_code(e->kind). */
+int engine_new(const struct engine_params *p, struct engine **ret, struct err *e) __attribute__((warn_unused_result));
+
+/* Called once, when everything has stopped and run.json is final; the loop then has nothing of this run left. */
+typedef void (*engine_done_cb)(void *arg, const struct engine_result *r);
+
+/* Creates the run in the store and starts; done is called from the loop. Returns 0, or -errno when the run could not
+ * be created (then nothing runs and done is never called). */
+int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e) __attribute__((warn_unused_result));
+
+/* SIGINT or SIGTERM came. The first stops the run in order (nodes get TERM, KILL after 10 s; the sandbox is stopped;
+ * status cancelled, exit code 130 or 143); any further one kills what still runs at once. Call from the loop. */
+void engine_interrupt(struct engine *en, int sig);
+
+const char *engine_run_id(const struct engine *en);
+/* NULL before engine_run. */
+const char *engine_run_dir(const struct engine *en);
+
+/* After done, or when engine_run was never called or failed. */
+void engine_free(struct engine *en);
