@@ -1,4 +1,4 @@
-/* Where the guest program is on this host: looked for from this program's own place, never in PATH or the current
+/* Where the guest program is on this host: named by ITERION_BIN, or looked for from this program's own place, never in PATH or the current
  * folder, which others may write. */
 #include "guest_path.h"
 
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const char *const places[] = {
@@ -22,6 +23,15 @@ static const char *const places[] = {
 int guest_path_find(char **ret, struct err *e)
 {
 	char self[PATH_MAX];
+	const char *named = getenv("ITERION_BIN");
+
+	if (named && named[0]) {
+		*ret = realpath(named, NULL);
+		int r = *ret ? 0 : err_sys(e, errno, "ITERION_BIN names %s", named);
+		if (r < 0)
+			err_hint(e, "Name an iterion-guest program, or unset the variable to use the installed one.");
+		return r;
+	}
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
 	if (n <= 0)
