@@ -12,34 +12,16 @@
 #include <errno.h>
 
 static const char *const llm[] = {
-	"api.anthropic.com",
-	"api.openai.com",
-	"openrouter.ai",
-	"**.bedrock.amazonaws.com",
-	"**.googleapis.com",
-	"**.openai.azure.com",
-	"api.mistral.ai",
-	"api.z.ai",
-	NULL,
+	"api.anthropic.com",	    "api.openai.com",	 "openrouter.ai",
+	"**.bedrock.amazonaws.com", "**.googleapis.com", "**.openai.azure.com",
+	"api.mistral.ai",	    "api.z.ai",		 NULL,
 };
 
 static const char *const packages[] = {
-	"**.npmjs.org",
-	"pypi.org",
-	"**.pythonhosted.org",
-	"**.golang.org",
-	"crates.io",
-	"**.crates.io",
-	"**.debian.org",
-	"**.ubuntu.com",
-	"cache.nixos.org",
-	"channels.nixos.org",
-	"releases.nixos.org",
-	"nix-community.cachix.org",
-	"devbox.sh",
-	"**.devbox.sh",
-	"get.jetify.com",
-	NULL,
+	"**.npmjs.org",	   "pypi.org",		 "**.pythonhosted.org", "**.golang.org",
+	"crates.io",	   "**.crates.io",	 "**.debian.org",	"**.ubuntu.com",
+	"cache.nixos.org", "channels.nixos.org", "releases.nixos.org",	"nix-community.cachix.org",
+	"devbox.sh",	   "**.devbox.sh",	 "get.jetify.com",	NULL,
 };
 
 static const char *const code_hosts[] = {
@@ -63,19 +45,15 @@ static const struct preset {
 	const char *name;
 	const char *const *rules;
 } presets[] = {
-	{"iterion-default", iterion_default}, {"llm", llm}, {"packages", packages}, {"code-hosts", code_hosts},
-	{"none", none},
+	{"iterion-default", iterion_default}, {"llm", llm},   {"packages", packages},
+	{"code-hosts", code_hosts},	      {"none", none},
 };
 
 /* Telemetry and probes of coding agents: refused like any other host that no rule allows, but an event for each would
  * bury the ones that matter. */
 static const char *const silent[] = {
-	"statsig.anthropic.com",
-	"sentry.io",
-	"**.sentry.io",
-	"http-intake.logs.us5.datadoghq.com",
-	"mcp-proxy.anthropic.com",
-	NULL,
+	"statsig.anthropic.com",   "sentry.io", "**.sentry.io", "http-intake.logs.us5.datadoghq.com",
+	"mcp-proxy.anthropic.com", NULL,
 };
 
 static const struct preset *find(const char *name)
