@@ -47,5 +47,7 @@ void event_reader_free(struct event_reader *r);
 int event_reader_next(struct event_reader *r, json_t **ret, const char **ret_line, struct err *e)
 	__attribute__((warn_unused_result));
 const char *event_reader_path(const struct event_reader *r);
+/* Bytes of the file up to the end of the last event that was given out. */
+uint64_t event_reader_offset(const struct event_reader *r);
 /* Lines that were skipped because they were damaged. */
 uint64_t event_reader_damaged(const struct event_reader *r);

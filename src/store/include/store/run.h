@@ -57,6 +57,9 @@ const char *store_run_id(const struct store_run *r);
 const char *store_run_dir(const struct store_run *r);
 const char *store_run_artifact_files(const struct store_run *r);
 
+/* run.json as it was last written or read; borrowed. */
+const json_t *store_run_record(const struct store_run *r);
+
 /* An event as it was appended: the line without its newline, and the same as an object. Borrowed. */
 struct store_event {
 	const json_t *json;

@@ -1,0 +1,72 @@
+/* Where the store lies, decided from values that the caller gathered: the same answer for the command that runs, the
+ * one that inspects and the test. Only the search for a repository's own .iterion looks at the file system. */
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/mem.h>
+#include <base/path.h>
+#include <base/str.h>
+#include <store/locate.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static int absolute(const char *path, const struct store_where *w, char **ret, struct err *e)
+{
+	auto_free char *full = w->cwd ? path_join(w->cwd, path) : xstrdup(path);
+	char *clean = path_clean(full);
+
+	if (!clean) {
+		(void)err_set(e, ERR_INPUT, EINVAL, "store folder %s: not an absolute path", path);
+		err_hint(e, "give a path that begins with /");
+		return -EINVAL;
+	}
+	*ret = clean;
+	return 0;
+}
+
+int store_locate(const struct store_where *w, char **ret, struct err *e)
+{
+	if (w->store_dir && !*w->store_dir) {
+		(void)err_set(e, ERR_USAGE, EINVAL, "store folder: the name is empty");
+		err_hint(e, "give --store-dir a folder, or leave it out");
+		return -EINVAL;
+	}
+	if (w->store_dir)
+		return absolute(w->store_dir, w, ret, e);
+	if (w->workspace_store)
+		return absolute(w->workspace_store, w, ret, e);
+	if (w->iterion_home && *w->iterion_home)
+		return absolute(w->iterion_home, w, ret, e);
+	if (w->home && *w->home) {
+		auto_free char *dir = path_join(w->home, ".iterion");
+		return absolute(dir, w, ret, e);
+	}
+	(void)err_set(e, ERR_INPUT, EINVAL, "find the store: neither HOME nor ITERION_HOME is set");
+	err_hint(e, "set ITERION_HOME to a folder, or give --store-dir");
+	return -EINVAL;
+}
+
+static bool is_there(const char *dir, const char *name, bool folder)
+{
+	auto_free char *path = path_join(dir, name);
+	struct stat st;
+
+	return stat(path, &st) == 0 && (!folder || S_ISDIR(st.st_mode));
+}
+
+char *store_find_in_workspace(const char *workspace, const char *home)
+{
+	auto_free char *dir = path_clean(workspace);
+
+	while (dir) {
+		if ((!home || !str_eq(dir, home)) && is_there(dir, ".iterion", true))
+			return path_join(dir, ".iterion");
+		if (is_there(dir, ".git", false) || str_eq(dir, "/"))
+			return NULL;
+		char *parent = path_parent(dir);
+		free(dir);
+		dir = parent;
+	}
+	return NULL;
+}

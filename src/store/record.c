@@ -1,0 +1,119 @@
+/* What writer and readers of a run share: finding its folder, reading run.json, and telling a run that is under way
+ * from one whose process is gone.
+ *
+ * The writer holds an open-file-description lock on events.jsonl for as long as it lives (fcntl(2), F_OFD_SETLK): the
+ * kernel drops it whatever kills the process, it works across PID namespaces, and asking for it (F_OFD_GETLK) disturbs
+ * nobody. A file system without locks leaves the owner in run.json to decide: a process number with its start time. */
+#include "record.h"
+
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/file.h>
+#include <base/json.h>
+#include <base/mem.h>
+#include <store/run.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Field 22 of stat; the second field may hold anything, so the count begins behind the last parenthesis. */
+static int start_time(pid_t pid, long long *ret)
+{
+	char path[64], text[1024];
+
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	const char *p = strrchr(text, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return -EPROTO;
+	*ret = strtoll(p + 1, NULL, 10);
+	return 0;
+}
+
+json_t *record_owner(bool locked)
+{
+	json_t *o = json_object();
+	long long start = 0;
+
+	json_put_int(o, "pid", getpid());
+	if (start_time(getpid(), &start) == 0)
+		json_put_int(o, "start_time", start);
+	json_put_bool(o, "locked", locked);
+	return o;
+}
+
+int record_lock(int events_fd)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (fcntl(events_fd, F_OFD_SETLK, &l) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -ENOTSUP;
+}
+
+static bool owner_alive(const json_t *owner)
+{
+	json_int_t pid = json_integer_value(json_object_get(owner, "pid"));
+	long long start = 0;
+
+	if (pid <= 0 || pid > INT32_MAX || start_time((pid_t)pid, &start) < 0)
+		return false;
+	return start == json_integer_value(json_object_get(owner, "start_time"));
+}
+
+bool record_alive(int run_dirfd, const json_t *record)
+{
+	const json_t *owner = json_object_get(record, "owner");
+	auto_fd fd = openat(run_dirfd, EVENTS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (!json_is_false(json_object_get(owner, "locked")) && fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0)
+		return l.l_type != F_UNLCK;
+	return owner_alive(owner);
+}
+
+int record_open_dir(const char *store_dir, const char *run_id, struct err *e)
+{
+	int r = store_run_id_check(run_id, e);
+	if (r < 0)
+		return r;
+	auto_free char *path = xasprintf("%s/runs/%s", store_dir, run_id);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	if (errno != ENOENT)
+		return err_sys(e, errno, "open folder %s", path);
+	r = err_set(e, ERR_INPUT, ENOENT, "run %s: there is no such run in %s", run_id, store_dir);
+	err_hint(e, "`iterion inspect` lists the runs; another store is named by --store-dir");
+	return r;
+}
+
+json_t *record_read(int run_dirfd, const char *run_id, struct err *e)
+{
+	auto_free char *text = NULL;
+	size_t len = 0;
+
+	if (file_read(run_dirfd, RUN_JSON, RUN_JSON_MAX, &text, &len, e) < 0) {
+		(void)err_wrap(e, 0, "run %s", run_id);
+		return NULL;
+	}
+	auto_json j = json_parse(text, len, e);
+	if (!j) {
+		(void)err_wrap(e, 0, "run %s: %s", run_id, RUN_JSON);
+		return NULL;
+	}
+	if (!json_is_object(j)) {
+		(void)err_set(e, ERR_INPUT, EPROTO, "run %s: %s holds no object", run_id, RUN_JSON);
+		return NULL;
+	}
+	return TAKE_PTR(j);
+}
