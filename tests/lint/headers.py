@@ -5,7 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from layers import arrows
+from layers import arrows, tools
 from _source import ROOT, files, finish
 
 
@@ -27,7 +27,7 @@ def check(name, rank):
 
 
 def main():
-    rank = arrows()
+    rank = {**arrows(), **{t: -1 for t in tools()}}
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda n: check(n, rank), files('.h')))
     if not results:

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The layers: an include that points from a layer to its right, or to a sibling, is an error.
 
-The arrows are the one line in ARCHITECTURE.md that starts with "base <-"; between two arrows stand siblings.
+The arrows are the one line in ARCHITECTURE.md that starts with "base <-"; between two arrows stand siblings. The line
+"Build tools:" names folders of programs that only the build runs; they stand apart and include no layer. A quoted
+header that is not in the tree must be the output of some meson.build.
 """
 import os
 import re
@@ -9,7 +11,6 @@ import re
 from _source import ROOT, code_of, files, finish, line_of, read
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
-GENERATED = {'config.h'}
 
 
 def arrows():
@@ -20,7 +21,18 @@ def arrows():
     return {name: rank for rank, step in enumerate(steps) for name in step}
 
 
-def problems_of(name, text, rank):
+def tools():
+    m = re.search(r'^\s*Build tools: (.*)$', read('ARCHITECTURE.md'), re.M)
+    return {n.strip() for n in m.group(1).split(',')} if m else set()
+
+
+def generated():
+    """Headers that the build makes."""
+    text = ''.join(read(n) for n in ['meson.build', *files('meson.build')])
+    return set(re.findall(r"output\s*:\s*'([^']+\.h)'", text))
+
+
+def problems_of(name, text, rank, made=frozenset()):
     layer = name.split('/')[1]
     if layer not in rank:
         yield f'{name}:1: src/{layer} is no layer of ARCHITECTURE.md'
@@ -33,7 +45,7 @@ def problems_of(name, text, rank):
             if '/' in path and other in rank and other != layer and rank[other] >= rank[layer]:
                 yield f'{where}: {layer} must not know {other} (<{path}>)'
             continue
-        if path in GENERATED:
+        if path in made:
             continue
         here = os.path.normpath(os.path.join(os.path.dirname(name), path))
         inside = os.path.normpath(os.path.join('src', layer, path))
@@ -42,8 +54,10 @@ def problems_of(name, text, rank):
 
 
 def main():
-    rank = arrows()
-    problems = [p for name in files('.c', '.h') for p in problems_of(name, read(name), rank)]
+    # To a tool every layer stands on the right.
+    rank = {**arrows(), **{t: -1 for t in tools()}}
+    made = generated()
+    problems = [p for name in files('.c', '.h') for p in problems_of(name, read(name), rank, made)]
     finish(problems, 'a layer knows only what stands left of it (ARCHITECTURE.md)')
 
 
