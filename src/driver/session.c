@@ -6,6 +6,7 @@
  * guest through here to the proxy; no copy stays. When either dies the other is ended too: a sandbox without its proxy
  * has no egress at all, which is the safe side, but the run cannot go on. */
 #include "ops.h"
+#include "post_create.h"
 #include "proxy_env.h"
 #include "session_priv.h"
 
@@ -45,14 +46,37 @@ static void lost(struct session *s, const struct err *e)
 	s->p.on_lost(s->p.arg, e);
 }
 
+static void started(struct session *s)
+{
+	session_done_cb done = TAKE_PTR(s->start_done);
+
+	s->state = SESSION_RUNNING;
+	done(s->start_arg, NULL);
+}
+
+static void on_post_create(void *arg, const struct err *e)
+{
+	struct session *s = arg;
+
+	/* Cancelled meanwhile: the start has been answered already. */
+	if (s->state != SESSION_STARTING)
+		return;
+	if (e)
+		fail_start(s, e);
+	else
+		started(s);
+}
+
 static void check_started(struct session *s)
 {
 	if (s->state != SESSION_STARTING || !s->sandbox_ready || (s->proxy && !s->proxy_ready))
 		return;
-	session_done_cb done = TAKE_PTR(s->start_done);
-	s->state = SESSION_RUNNING;
+	s->was_started = true;
 	session_emit_started(s);
-	done(s->start_arg, NULL);
+	if (s->p.spec->post_create && s->p.spec->mode != SANDBOX_NONE)
+		post_create_run(s, on_post_create, s);
+	else
+		started(s);
 }
 
 /* The port that programs inside dial is the one the guest listens on. */
@@ -140,7 +164,8 @@ static int check_caps(const struct session *s, struct err *e)
 		{"build", spec->build.dockerfile != NULL, c->build},
 		{"mounts", spec->n_mounts > 0, c->mounts},
 		{"user", spec->user != NULL, c->user},
-		{"a network policy", spec->network.mode != NETWORK_OPEN, c->network_policy},
+		/* noop was asked for by name to run unprotected, which sandbox_skipped records. */
+		{"a network policy", spec->network.mode != NETWORK_OPEN && s->driver != &driver_noop, c->network_policy},
 		{"network.tls_inspect", spec->network.tls_inspect != TLS_INSPECT_OFF, c->secrets},
 		{"secrets", spec->n_secrets > 0, c->secrets},
 		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
@@ -209,7 +234,6 @@ static int choose_driver(struct session *s, struct err *e)
 	}
 	const char *reason;
 	int r = driver_choose(s->p.driver, &s->driver, &reason, e);
-	/* noop was asked for by name: nothing is isolated, but an image or a build would be a lie. */
 	return r < 0 ? r : check_caps(s, e);
 }
 
@@ -263,6 +287,12 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 		fail_start(s, &e);
 }
 
+void session_add_env(const struct session *s, struct strv *env)
+{
+	if (s->proxy)
+		proxy_env_add(env, s->proxy_port, s->token);
+}
+
 int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
 		 struct err *e)
 {
@@ -273,8 +303,7 @@ int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done
 		return err_set(e, ERR_SANDBOX, ESHUTDOWN, "start %s: the sandbox is not running", o->argv[0]);
 	for (const char *const *v = o->env; *v; v++)
 		strv_add(&env, *v);
-	if (s->proxy)
-		proxy_env_add(&env, s->proxy_port, s->token);
+	session_add_env(s, &env);
 	static const char *const none[] = {NULL};
 	x.env = env.n ? (const char *const *)env.v : none;
 	if (!x.cwd)
@@ -339,7 +368,7 @@ void session_stop(struct session *s, session_done_cb done, void *arg)
 		return;
 	s->stop_done = done;
 	s->stop_arg = arg;
-	s->emit_stopped = s->state == SESSION_RUNNING || s->was_lost;
+	s->emit_stopped = s->was_started;
 	if (s->start_done) {
 		struct err e = ERR_INIT;
 		(void)err_set(&e, ERR_CANCELLED, ECANCELED, "start the sandbox: the run was cancelled");

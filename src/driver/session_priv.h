@@ -26,13 +26,16 @@ struct session {
 	char *home;
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
-	bool was_lost, was_killed, emit_stopped;
+	bool was_started, was_lost, was_killed, emit_stopped;
 	uint64_t begin_ns, prepared_ns, ready_ns;
 	session_done_cb start_done;
 	void *start_arg;
 	session_done_cb stop_done;
 	void *stop_arg;
 };
+
+/* Adds what every exec in it needs beside its own environment. */
+void session_add_env(const struct session *s, struct strv *env);
 
 /* Each emits one event by the session's on_event, when it has one. */
 void session_emit_started(const struct session *s);

@@ -29,10 +29,19 @@
 enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
 
 struct builder {
-	int root;      /* the new root's mount */
+	int root;	/* the new root's mount */
 	dev_t root_dev; /* its device: mount points are made there only */
-	int old;       /* the old root */
+	int old;	/* the old root */
+	int parent;	/* the folder of the last step's target, -1: none */
+	bool parent_ours;
+	char parent_path[PATH_MAX];
 };
+
+static void forget_parent(struct builder *b)
+{
+	close_quietly(b->parent);
+	b->parent = -1;
+}
 
 /* A path below the root for openat2: without the leading slash. */
 static const char *relative(const char *path)
@@ -68,27 +77,24 @@ static int place(int mount, int target)
 	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-/* Opens the folder that holds the target, making what is missing on our own tmpfs. */
-static int open_parent(const struct builder *b, const char *path, const char **ret_name)
+/* As place, for what later steps may go below. */
+static int place_folder(struct builder *b, int mount, int target)
 {
-	char walk[PATH_MAX];
-	const char *slash = strrchr(path, '/');
+	forget_parent(b);
+	return place(mount, target);
+}
 
-	*ret_name = slash + 1;
-	if (slash == path)
-		return fcntl(b->root, F_DUPFD_CLOEXEC, 0);
-	if (snprintf(walk, sizeof walk, "%.*s", (int)(slash - path - 1), path + 1) >= (int)sizeof walk)
-		return -ENAMETOOLONG;
-	int fd = file_open_resolve(b->root, walk, O_PATH | O_DIRECTORY, BENEATH);
-	if (fd != -ENOENT)
-		return fd;
+/* Walks to a folder from the root, making what is missing on our own tmpfs. */
+static int make_folders(const struct builder *b, char *walk)
+{
 	auto_fd at = fcntl(b->root, F_DUPFD_CLOEXEC, 0);
+
 	for (char *part = walk, *end; part; part = end) {
 		struct stat st;
 		end = strchr(part, '/');
 		if (end)
 			*end++ = '\0';
-		fd = file_open_resolve(at, part, O_PATH | O_DIRECTORY, BENEATH);
+		int fd = file_open_resolve(at, part, O_PATH | O_DIRECTORY, BENEATH);
 		if (fd == -ENOENT) {
 			if (fstat(at, &st) < 0)
 				return -errno;
@@ -106,38 +112,63 @@ static int open_parent(const struct builder *b, const char *path, const char **r
 	return TAKE_FD(at);
 }
 
-/* Opens the target itself as a folder or file, made when it is missing on our own tmpfs. */
-static int open_target(const struct builder *b, const char *path, bool dir, mode_t mode)
+/* Opens the folder that holds the target; the descriptor is the builder's. Many steps in a row have the same one, so
+ * the last is kept; a mount placed over it since would be missed, and so every step that places a folder forgets it. */
+static int open_parent(struct builder *b, const char *path, const char **ret_name)
 {
-	const char *name;
+	char walk[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	size_t len = (size_t)(slash - path);
 	struct stat st;
 
-	if (!path[1])
-		return -EBUSY;
-	auto_fd parent = open_parent(b, path, &name);
-	if (parent < 0)
-		return parent;
-	int fd = file_open_resolve(parent, name, O_PATH | O_NOFOLLOW | (dir ? O_DIRECTORY : 0), BENEATH);
-	if (fd != -ENOENT)
+	*ret_name = slash + 1;
+	if (len == 0)
+		return b->root;
+	if (b->parent >= 0 && strlen(b->parent_path) == len && strncmp(b->parent_path, path, len) == 0)
+		return b->parent;
+	if (len >= sizeof walk)
+		return -ENAMETOOLONG;
+	memcpy(walk, path + 1, len - 1);
+	walk[len - 1] = '\0';
+	int fd = file_open_resolve(b->root, walk, O_PATH | O_DIRECTORY, BENEATH);
+	if (fd == -ENOENT)
+		fd = make_folders(b, walk);
+	if (fd < 0)
 		return fd;
-	if (fstat(parent, &st) < 0)
-		return -errno;
-	if (st.st_dev != b->root_dev)
-		return -EXDEV;
-	if (dir) {
-		/* umask must not narrow a folder that is shared with other users inside. */
-		if (mkdirat(parent, name, 0700) < 0 || fchmodat(parent, name, mode, 0) < 0)
-			return -errno;
-	} else {
-		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-		if (fd < 0)
-			return -errno;
+	forget_parent(b);
+	if (fstat(fd, &st) < 0) {
 		close_quietly(fd);
+		return -errno;
 	}
-	return file_open_resolve(parent, name, O_PATH | O_NOFOLLOW, BENEATH);
+	memcpy(b->parent_path, path, len);
+	b->parent_path[len] = '\0';
+	b->parent_ours = st.st_dev == b->root_dev;
+	return b->parent = fd;
 }
 
-static int do_dir(const struct builder *b, const struct step *s)
+/* Opens the target itself as a folder or file, made when it is missing on our own tmpfs. */
+static int open_target(struct builder *b, const char *path, bool dir, mode_t mode)
+{
+	const char *name;
+	int parent = path[1] ? open_parent(b, path, &name) : -EBUSY;
+
+	if (parent < 0)
+		return parent;
+	bool ours = parent == b->root || b->parent_ours;
+	if (ours && !dir) {
+		int fd = openat(parent, name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (fd >= 0 || errno != EEXIST)
+			return fd < 0 ? -errno : fd;
+	} else if (ours && mkdirat(parent, name, 0700) == 0) {
+		/* The mode by name: umask must not narrow a folder that is shared with other users inside. */
+		if (fchmodat(parent, name, mode, 0) < 0)
+			return -errno;
+	}
+	int fd = file_open_resolve(parent, name, O_PATH | O_NOFOLLOW | (dir ? O_DIRECTORY : 0), BENEATH);
+	return fd == -ENOENT && !ours ? -EXDEV : fd;
+}
+
+static int do_dir(struct builder *b, const struct step *s)
 {
 	int fd = open_target(b, s->target, true, s->mode);
 
@@ -145,20 +176,20 @@ static int do_dir(const struct builder *b, const struct step *s)
 	return fd < 0 ? fd : 0;
 }
 
-static int do_symlink(const struct builder *b, const struct step *s)
+static int do_symlink(struct builder *b, const struct step *s)
 {
 	const char *name;
-	auto_fd parent = open_parent(b, s->target, &name);
+	int parent = open_parent(b, s->target, &name);
 
 	if (parent < 0)
 		return parent;
 	return symlinkat(s->source, parent, name) < 0 ? -errno : 0;
 }
 
-static int do_file(const struct builder *b, const struct step *s)
+static int do_file(struct builder *b, const struct step *s)
 {
 	const char *name;
-	auto_fd parent = open_parent(b, s->target, &name);
+	int parent = open_parent(b, s->target, &name);
 	auto_fd fd = parent < 0 ? parent : openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
 	if (fd < 0)
@@ -166,7 +197,7 @@ static int do_file(const struct builder *b, const struct step *s)
 	return fd_write_all(fd, s->content, strlen(s->content));
 }
 
-static int do_bind(const struct builder *b, const struct step *s)
+static int do_bind(struct builder *b, const struct step *s)
 {
 	/* No link is followed: the plan holds resolved paths, and one that became a link since is an attack. */
 	auto_fd source = file_open_resolve(AT_FDCWD, s->source, O_PATH, RESOLVE_NO_SYMLINKS);
@@ -182,11 +213,13 @@ static int do_bind(const struct builder *b, const struct step *s)
 	if (r < 0)
 		return r;
 	auto_fd target = open_target(b, s->target, s->flags & STEP_SOURCE_DIR, 0755);
-	return target < 0 ? target : place(tree, target);
+	if (target < 0)
+		return target;
+	return s->flags & STEP_SOURCE_DIR ? place_folder(b, tree, target) : place(tree, target);
 }
 
 /* Makes what stands at the target a mount of its own. */
-static int remount_self(const struct builder *b, const struct step *s, uint64_t set, uint64_t clear)
+static int remount_self(struct builder *b, const struct step *s, uint64_t set, uint64_t clear)
 {
 	auto_fd target = open_target(b, s->target, true, s->mode ? s->mode : 0755);
 	if (target < 0)
@@ -195,44 +228,44 @@ static int remount_self(const struct builder *b, const struct step *s, uint64_t 
 	if (tree < 0)
 		return -errno;
 	int r = set_attr(tree, set, clear, false);
-	return r < 0 ? r : place(tree, target);
+	return r < 0 ? r : place_folder(b, tree, target);
 }
 
-static int do_writable(const struct builder *b, const struct step *s)
+static int do_writable(struct builder *b, const struct step *s)
 {
 	return remount_self(b, s, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY);
 }
 
-static int do_readonly(const struct builder *b, const struct step *s)
+static int do_readonly(struct builder *b, const struct step *s)
 {
 	return remount_self(b, s, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, 0);
 }
 
-static int mount_new(const struct builder *b, const struct step *s, const char *type, const char *const *options,
+static int mount_new(struct builder *b, const struct step *s, const char *type, const char *const *options,
 		     unsigned attr)
 {
 	auto_fd fs = new_fs(type, options, attr);
 	if (fs < 0)
 		return fs;
 	auto_fd target = open_target(b, s->target, true, 0555);
-	return target < 0 ? target : place(fs, target);
+	return target < 0 ? target : place_folder(b, fs, target);
 }
 
-static int do_proc(const struct builder *b, const struct step *s)
+static int do_proc(struct builder *b, const struct step *s)
 {
 	static const char *const none[] = {NULL};
 
 	return mount_new(b, s, "proc", none, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 }
 
-static int do_devpts(const struct builder *b, const struct step *s)
+static int do_devpts(struct builder *b, const struct step *s)
 {
 	static const char *const options[] = {"ptmxmode", "0666", "mode", "0620", NULL};
 
 	return mount_new(b, s, "devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
-static int do_cover(const struct builder *b, const struct step *s)
+static int do_cover(struct builder *b, const struct step *s)
 {
 	static const char *const options[] = {"mode", "0555", "size", "0", NULL};
 
@@ -241,7 +274,7 @@ static int do_cover(const struct builder *b, const struct step *s)
 }
 
 /* A file is hidden behind /dev/null, a folder behind an empty one. */
-static int do_mask(const struct builder *b, const struct step *s)
+static int do_mask(struct builder *b, const struct step *s)
 {
 	struct stat st;
 	auto_fd target = file_open_resolve(b->root, relative(s->target), O_PATH | O_NOFOLLOW, BENEATH);
@@ -259,7 +292,7 @@ static int do_mask(const struct builder *b, const struct step *s)
 	return r < 0 ? r : place(tree, target);
 }
 
-static int do_lock(const struct builder *b, const struct step *s)
+static int do_lock(struct builder *b, const struct step *s)
 {
 	auto_fd target = file_open_resolve(b->root, relative(s->target), O_PATH | O_NOFOLLOW, BENEATH);
 
@@ -274,7 +307,7 @@ static int do_lock(const struct builder *b, const struct step *s)
 
 static const struct {
 	const char *verb;
-	int (*run)(const struct builder *b, const struct step *s);
+	int (*run)(struct builder *b, const struct step *s);
 } actions[] = {
 	[STEP_DIR] = {"make the folder", do_dir},
 	[STEP_SYMLINK] = {"make the link", do_symlink},
@@ -336,7 +369,7 @@ static int enter_root(const struct builder *b, struct err *e)
 
 int plan_apply(const struct plan *p, struct err *e)
 {
-	struct builder b = {.root = -1, .old = -1};
+	struct builder b = {.root = -1, .old = -1, .parent = -1};
 
 	umask(022);
 	int r = make_root(&b, e);
@@ -347,6 +380,7 @@ int plan_apply(const struct plan *p, struct err *e)
 	}
 	if (r == 0)
 		r = enter_root(&b, e);
+	forget_parent(&b);
 	close_quietly(b.root);
 	close_quietly(b.old);
 	return r;
