@@ -11,7 +11,8 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-	&command_version,
+	&command_validate,	&command_inspect, &command_logs,    &command_diagram,
+	&command_network_check, &command_proxy,	  &command_version,
 };
 const size_t n_commands = ARRAY_LEN(commands);
 

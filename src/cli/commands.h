@@ -3,4 +3,10 @@
 
 #include "command.h"
 
+extern const struct command command_diagram;
+extern const struct command command_inspect;
+extern const struct command command_logs;
+extern const struct command command_network_check;
+extern const struct command command_proxy;
+extern const struct command command_validate;
 extern const struct command command_version;

@@ -9,6 +9,7 @@
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>
+#include <base/file.h>
 #include <base/mem.h>
 #include <base/str.h>
 
@@ -157,7 +158,7 @@ static void complain(const char *label, enum style style, const char *text)
 			(void)buf_puts(&all, "  ");
 	}
 	(void)buf_putc(&all, '\n');
-	(void)!write(STDERR_FILENO, all.data, all.len);
+	(void)!fd_write_all(STDERR_FILENO, all.data, all.len);
 }
 
 void print_error(const struct err *e)
@@ -178,6 +179,15 @@ void print_warning(const char *fmt, ...)
 	va_end(ap);
 	out_flush();
 	complain("warning", STYLE_YELLOW, buf_str(&text));
+}
+
+void print_text(const char *text)
+{
+	auto_buf safe = BUF_INIT(4 * (size_t)MAX_TEXT);
+
+	out_flush();
+	(void)text_neutralise(&safe, text, strlen(text));
+	(void)!fd_write_all(STDERR_FILENO, buf_str(&safe), safe.len);
 }
 
 static void log_line(void *arg, enum log_level level, const char *line)

@@ -1,0 +1,95 @@
+/* `validate`: what is wrong with a workflow file, without running anything. */
+#include "commands.h"
+#include "output.h"
+#include "place.h"
+#include "workflow.h"
+
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/json.h>
+#include <dsl/ast.h>
+#include <dsl/diag.h>
+
+struct validate_opts {
+	const char *workspace;
+	bool json;
+};
+
+static void show(const char *path, const struct dsl_file *f)
+{
+	auto_buf findings = BUF_INIT(16 * 1024 * 1024);
+
+	/* Beyond the limit the rest is left out: nobody reads that much. */
+	(void)dsl_diags_format(&findings, f);
+	out_printf("%s", buf_str(&findings));
+	if (f->n_errors + f->n_warnings == 0) {
+		out_printf("%s: ok\n", path);
+		return;
+	}
+	out_printf("%s: %zu error%s, %zu warning%s\n", path, f->n_errors, f->n_errors == 1 ? "" : "s", f->n_warnings,
+		   f->n_warnings == 1 ? "" : "s");
+}
+
+static int run(const struct invocation *inv, struct err *e)
+{
+	const struct validate_opts *o = inv->options;
+	auto_free char *workspace = NULL;
+	auto_workflow w = {0};
+
+	int r = place_workspace(o->workspace, &workspace, e);
+	if (r == 0)
+		r = workflow_read(inv->args[0], workspace, &w, e);
+	if (r < 0)
+		return r;
+	if (o->json) {
+		auto_json doc = dsl_diags_json(w.file);
+		out_json(doc);
+	} else {
+		show(inv->args[0], w.file);
+	}
+	return w.file->n_errors ? 2 : 0;
+}
+
+static const struct option_row options[] = {
+	{.name = "json",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct validate_opts, json),
+	 .help = "print one JSON document: file, ok and diagnostics with code, severity, line, column, message and "
+		 "hint"},
+	{.name = "workspace",
+	 .kind = OPTION_STRING,
+	 .value = "DIR",
+	 .offset = offsetof(struct validate_opts, workspace),
+	 .help = "what ${PROJECT_DIR} means in the file (default: the current folder)"},
+	OPTIONS_END,
+};
+
+static const struct help_row examples[] = {
+	{"iterion validate main.bot", "Shows every error and warning with its line."},
+	{"iterion validate --json main.bot", "The same for an editor or a script."},
+	{NULL, NULL},
+};
+
+static const struct help_row exits[] = {
+	{"0", "the file is right; warnings do not matter"},
+	{"2", "the file has errors, or cannot be read, or the command line is wrong"},
+	{NULL, NULL},
+};
+
+const struct command command_validate = {
+	.name = "validate",
+	.operands = "FILE",
+	.summary = "check a workflow file",
+	.about =
+		"Parses FILE and checks it as a whole: unknown names, edges and loops, templates and expressions, "
+		"schemas, the sandbox block with its network rules. Each finding has a code, its place with the source "
+		"line, and where possible what to write instead. Nothing is run and nothing is created.",
+	.examples = examples,
+	.exits = exits,
+	.options = options,
+	.options_size = sizeof(struct validate_opts),
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};
