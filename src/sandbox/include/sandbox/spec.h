@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct err;
+
 enum sandbox_mode { SANDBOX_INHERIT, SANDBOX_NONE, SANDBOX_AUTO, SANDBOX_INLINE };
 enum network_inherit { NETWORK_MERGE, NETWORK_APPEND, NETWORK_REPLACE };
 enum tls_inspect { TLS_INSPECT_OFF, TLS_INSPECT_SECRETS, TLS_INSPECT_ALL };
@@ -38,9 +40,9 @@ struct sandbox_secret {
 
 struct sandbox_network {
 	enum network_mode mode;
-	char *preset; /* NULL: none */
+	struct strv presets;
 	struct strv rules;
-	enum network_inherit inherit;
+	enum network_inherit inherit; /* of a node's block; settled in a resolved spec */
 	enum tls_inspect tls_inspect;
 	bool strict_sni;
 };
@@ -74,17 +76,32 @@ struct sandbox_spec {
 	/* Where each decision came from, as phrases for events and people. */
 	char *mode_source;
 	char *host_state_source;
+	struct strv sources; /* "FIELD=phrase" for every other value that was given: image, user, env.NAME, … */
 };
 
 void sandbox_spec_done(struct sandbox_spec *s);
 #define auto_sandbox_spec __attribute__((cleanup(sandbox_spec_done))) struct sandbox_spec
 
-const char *sandbox_mode_name(enum sandbox_mode m);
-/* -EINVAL when the word is none of the modes. */
-int sandbox_mode_parse(const char *word, enum sandbox_mode *ret);
+/* Fills ret (taken as empty) with a copy that shares nothing. */
+void sandbox_spec_copy(struct sandbox_spec *ret, const struct sandbox_spec *from);
 
-struct err;
+/* Whether both describe the same sandbox: everything but where the values came from. */
+bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
+
+const char *sandbox_mode_name(enum sandbox_mode m);
+const char *host_state_name(enum host_state s);
+const char *tls_inspect_name(enum tls_inspect t);
+const char *mount_type_name(enum mount_type t);
+/* -EINVAL when the word is none of the names. */
+int sandbox_mode_parse(const char *word, enum sandbox_mode *ret);
+int host_state_parse(const char *word, enum host_state *ret);
+
+/* Appends an empty mount or secret and returns it; the caller fills it with strings of its own. */
+struct sandbox_mount *sandbox_spec_add_mount(struct sandbox_spec *s) __attribute__((returns_nonnull));
+struct sandbox_secret *sandbox_spec_add_secret(struct sandbox_spec *s) __attribute__((returns_nonnull));
 
 /* Whether the spec is valid by itself (the rules of docs/sandbox.md, "Validity"): 0, or -EINVAL with which field, why,
- * and what to write instead. */
-int sandbox_spec_check(const struct sandbox_spec *s, struct err *e) __attribute__((warn_unused_result));
+ * and what to write instead. host_toolchain: the driver can run the host's own programs, so that an inline spec needs
+ * neither image nor build. */
+int sandbox_spec_check(const struct sandbox_spec *s, bool host_toolchain, struct err *e)
+	__attribute__((warn_unused_result));
