@@ -187,9 +187,8 @@ static int check_caps(const struct session *s, struct err *e)
 static int start_proxy(struct session *s, struct err *e)
 {
 	const struct sandbox_network *n = &s->p.spec->network;
-	const char *presets[] = {n->preset, NULL};
+	int r = policy_new(n->mode, (const char *const *)n->presets.v, (const char *const *)n->rules.v, &s->policy, e);
 
-	int r = policy_new(n->mode, n->preset ? presets : NULL, (const char *const *)n->rules.v, &s->policy, e);
 	if (r < 0)
 		return r;
 	id_hex(s->token, (PROXY_TOKEN_SIZE - 1) / 2);
