@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,8 +99,11 @@ int main(int argc, char **argv)
 	pid_t pid = fork();
 	if (pid < 0)
 		return perror("probe: fork"), 1;
-	if (pid == 0)
+	if (pid == 0) {
+		/* Whoever ends the probe means the attempt too. */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(attempt(a, argv + 2));
+	}
 	int status;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

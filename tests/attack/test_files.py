@@ -67,13 +67,27 @@ def test_another_home(place, ordinary):
         os.unlink(path)
 
 
-@pytest.mark.parametrize('path', ['/root', '/srv', '/var/log', '/var/lib/dpkg', '/boot', '/media', '/mnt'])
+@pytest.mark.parametrize('path', ['/root', '/srv', '/var/log', '/var/lib', '/boot', '/media', '/mnt', '/home', '/var/run',
+                                  '/lost+found', '/etc/ssh', '/etc/systemd', '/etc/cron.d', '/etc/apt'])
 def test_folders_that_do_not_exist_inside(place, path):
-    shown = place.probe_outside('list', path)
+    if not os.path.exists(path):
+        pytest.skip(f'this machine has no {path}')
+    refused(place, ('look', path), GONE)
+
+
+@pytest.mark.parametrize('path', ['/etc/ssl/private', '/etc/pki/tls/private'])
+def test_private_keys(place, path):
+    """They lie in a folder whose other parts are needed, and root would own them inside too."""
+    if not os.path.exists(path):
+        pytest.skip(f'this machine has no {path}')
     got = place.probe_inside('list', path)
-    assert got in ('errno ENOENT', 'errno EACCES', 'ok'), f'{path} is seen inside: {got}'
-    if not shown.startswith('ok '):
-        pytest.skip(f'nothing of it is seen inside, but outside neither ({shown})')
+    if got == 'ok':
+        got = place.probe_inside('create', os.path.join(path, 'x'))  # an empty cover, not the empty folder itself
+        marks = [line for line in place.inside('/bin/cat', '/proc/self/mountinfo').stdout.splitlines()
+                 if line.split()[4] == path]
+        assert marks and got in ('errno EROFS', 'errno EACCES'), f'{path} is the host\'s own'
+    else:
+        assert got in ('errno ENOENT', 'errno EACCES'), f'{path} inside: {got}'
 
 
 @pytest.mark.parametrize('path', ['/etc/shadow', '/etc/gshadow', '/etc/sudoers'])

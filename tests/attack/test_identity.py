@@ -13,6 +13,11 @@ from conftest import AM_ROOT, answer
 SECRET = 'iterion-attack-secret-value'
 
 
+@pytest.mark.skipif(not AM_ROOT, reason="needs root: every test of this suite runs for an ordinary user only")
+def test_both_people_are_there(ordinary):
+    assert ordinary.uid != 0 and os.getuid() == 0
+
+
 def status_of(text):
     return dict(re.findall(r'^(\w+):\s*(.*)$', text, re.M))
 

@@ -1,4 +1,5 @@
 """kill -9 of iterion at any moment leaves nothing: no process, no mount, no namespace, no control group."""
+import contextlib
 import os
 import random
 import signal
@@ -6,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import AM_ROOT, eventually
+from conftest import AM_ROOT, eventually, says_up
 
 ROUNDS = 10
 SEED = 20260101  # the moments are random but the same in every run
@@ -60,54 +61,56 @@ def namespaces_in_use():
     return namespaces_of(filter(str.isdigit, os.listdir('/proc')))
 
 
-COMMAND = 'setsid {probe} wait & setsid -f {probe} wait; echo up; exec {probe} wait'
+COMMAND = 'setsid {probe} wait >&2 & setsid -f {probe} wait >&2; echo up; exec {probe} wait'
 
 
-def begin(place):
-    return place.start_inside('/bin/sh', '-c', COMMAND.format(probe=place.probe))
+@contextlib.contextmanager
+def begun(place):
+    p = place.start_inside('/bin/sh', '-c', COMMAND.format(probe=place.probe))
+    try:
+        yield p
+    finally:
+        p.kill()
+        p.wait()
+        p.stdout.close()
+        p.stderr.close()
+        for line in processes_of(place):  # what a failed test left
+            with contextlib.suppress(OSError):
+                os.kill(int(line.split()[0]), signal.SIGKILL)
 
 
 def test_nothing_is_left_when_it_was_running(own_place):
     before = traces_on_the_host(own_place)
     mine = namespaces_of([os.getpid()])
-    p = begin(own_place)
-    try:
-        assert p.stdout.readline() == 'up\n', p.stderr.read()
+    with begun(own_place) as p:
+        says_up(p)
         eventually(lambda: len(processes_of(own_place)) < 4, 5, 'not all processes of the sandbox were seen')
-        inside = processes_of(own_place)
-        spaces = namespaces_of(line.split()[0] for line in inside) - mine
+        spaces = namespaces_of(line.split()[0] for line in processes_of(own_place)) - mine
         assert spaces or not AM_ROOT
-    finally:
         p.kill()
         p.wait()
-    eventually(lambda: processes_of(own_place), 2, 'processes are left')
-    eventually(lambda: namespaces_in_use() & spaces, 2, 'namespaces are left')
-    assert traces_on_the_host(own_place) == before
-    p.stdout.close()
-    p.stderr.close()
+        eventually(lambda: processes_of(own_place), 2, 'processes are left')
+        eventually(lambda: namespaces_in_use() & spaces, 2, 'namespaces are left')
+        assert traces_on_the_host(own_place) == before
 
 
 @pytest.mark.parametrize('round_number', range(ROUNDS))
 def test_nothing_is_left_at_a_random_moment(own_place, round_number):
     delay = random.Random(SEED + round_number).uniform(0, 0.12)
     before = traces_on_the_host(own_place)
-    p = begin(own_place)
-    time.sleep(delay)
-    p.kill()
-    p.wait()
-    eventually(lambda: processes_of(own_place), 2, f'(killed after {delay * 1000:.0f} ms) processes are left')
-    assert traces_on_the_host(own_place) == before
-    p.stdout.close()
-    p.stderr.close()
+    with begun(own_place) as p:
+        time.sleep(delay)
+        p.kill()
+        p.wait()
+        eventually(lambda: processes_of(own_place), 2, f'(killed after {delay * 1000:.0f} ms) processes are left')
+        assert traces_on_the_host(own_place) == before
 
 
 @pytest.mark.parametrize('sig', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_after_a_signal(own_place, sig):
-    p = begin(own_place)
-    assert p.stdout.readline() == 'up\n', p.stderr.read()
-    p.send_signal(sig)
-    p.wait(20)
-    assert p.returncode != 0
-    eventually(lambda: processes_of(own_place), 2, 'processes are left')
-    p.stdout.close()
-    p.stderr.close()
+    with begun(own_place) as p:
+        says_up(p)
+        p.send_signal(sig)
+        p.wait(20)
+        assert p.returncode != 0
+        eventually(lambda: processes_of(own_place), 2, 'processes are left')

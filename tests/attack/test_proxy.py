@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import eventually
+from conftest import eventually, says_up
 
 CLIENT = r'''
 import base64, os, re, socket, sys
@@ -153,7 +153,7 @@ def proxy_of(iterion):
 def running(place, command):
     p = place.start_inside('/bin/sh', '-c', 'echo up; ' + command)
     try:
-        assert p.stdout.readline() == 'up\n', p.stderr.read()
+        says_up(p)
         yield p
     finally:
         p.kill()
