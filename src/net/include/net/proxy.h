@@ -19,7 +19,8 @@ struct proxy_params {
 	/* "HOST:IP" answers that come before any look-up (tests, split DNS); NULL-terminated or NULL. Addresses given
 	 * so are checked like resolved ones. */
 	const char *const *resolve;
-	bool learn; /* record every host, block nothing but malformed requests */
+	bool learn;	 /* record every host, block nothing but malformed requests */
+	bool strict_sni; /* close TLS tunnels whose ClientHello has no server name or hides it (ECH) */
 };
 
 /* One refused connection; count > 1 when equal ones within a second were folded. */
@@ -46,6 +47,8 @@ struct proxy_callbacks {
 	void (*on_summary)(void *arg, const struct proxy_host_total *t, size_t n);
 	/* The process died by itself (not after proxy_stop): all egress is closed from this moment on. */
 	void (*on_lost)(void *arg, const struct err *e);
+	/* What a hook of proxy_test_hook gave: 0 when the forbidden thing worked, else the errno. May be NULL. */
+	void (*on_test_hook)(void *arg, int what, int errnum);
 	void *arg;
 };
 
@@ -69,3 +72,8 @@ void proxy_stop(struct proxy *p, unsigned drain_ms, void (*done)(void *arg), voi
 void proxy_free(struct proxy *p);
 
 pid_t proxy_pid(const struct proxy *p);
+
+/* For tests, with the build option test_hooks only (else -ENOSYS): makes the process crash or try what it must not be
+ * able to do. PROXY_HOOK_EXEC ends it when the confinement holds. */
+enum { PROXY_HOOK_ABORT, PROXY_HOOK_TRAP, PROXY_HOOK_OPEN, PROXY_HOOK_EXEC, PROXY_HOOK_UNIX_SOCKET, PROXY_HOOK_MAX };
+int proxy_test_hook(struct proxy *p, int what) __attribute__((warn_unused_result));

@@ -1,0 +1,308 @@
+/* The proxy from end to end on loopback: its process, tunnels, policy, authentication, confinement. */
+#include "proxy_world.h"
+
+#include <base/cleanup.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+
+static const struct server_ports *srv;
+static const char *const loopback[] = {"127.0.0.0/8", NULL};
+static const char token[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+static void connect_allowed(void **state)
+{
+	struct world w;
+	char got[16];
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd fd = client_connect(w.port);
+	assert_int_equal(client_tunnel(fd, srv->echo), 200);
+	client_send(fd, "hello");
+	assert_int_equal(client_read(fd, got, 5), 5);
+	assert_memory_equal(got, "hello", 5);
+	close_quietly(TAKE_FD(fd));
+	world_stop(&w);
+	assert_int_equal(w.n_totals, 1);
+	assert_string_equal(w.totals[0].host, "127.0.0.1");
+	assert_int_equal(w.totals[0].allowed, 1);
+	assert_int_equal(w.totals[0].up, 5);
+}
+
+static void connect_denied(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd fd = client_connect(w.port);
+	/* The same connection goes on after each refusal. */
+	for (int i = 0; i < 5; i++) {
+		client_send(fd, "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+		const char *head = client_head(fd);
+		assert_int_equal(status_of(head), 403);
+		assert_non_null(strstr(head, "\r\nX-Iterion-Reason: "));
+		char body[1024] = "";
+		size_t n = strtoull(strstr(head, "Content-Length: ") + 16, NULL, 10);
+		assert_in_range(n, 1, sizeof body - 1);
+		assert_int_equal(client_read(fd, body, n), n);
+		assert_non_null(strstr(body, "evil.example"));
+		assert_non_null(strstr(body, "default"));
+	}
+	world_run(&w, 1300);
+	assert_int_equal(w.n_blocked, 2);
+	assert_string_equal(w.blocked[0].host, "evil.example");
+	assert_int_equal(w.blocked[0].port, 443);
+	assert_int_equal(w.blocked[0].count, 1);
+	assert_string_equal(w.blocked[0].rule, "default");
+	assert_int_equal(w.blocked[1].count, 4);
+	world_stop(&w);
+	assert_int_equal(w.totals[0].blocked, 5);
+}
+
+static void authentication(void **state)
+{
+	static const struct {
+		const char *header;
+		unsigned status;
+	} rows[] = {
+		{"", 407},
+		{"Proxy-Authorization: Bearer wrong\r\n", 407},
+		{"Proxy-Authorization: Bearer 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\r\n",
+		 200},
+		{"proxy-authorization: bEaReR 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\r\n",
+		 200},
+		{"Proxy-Authorization: Basic "
+		 "eDowMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVm\r\n",
+		 200},
+		{"Proxy-Authorization: Basic eDp3cm9uZw==\r\n", 407},
+		{"Proxy-Authorization: Basic ====\r\n", 407},
+		{"Authorization: Bearer 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\r\n", 407},
+	};
+	const struct proxy_params params = {.token = token};
+	struct world w;
+
+	(void)state;
+	world_start(&w, loopback, &params);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		auto_fd fd = client_connect(w.port);
+		client_send(fd, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", srv->echo,
+			    rows[i].header);
+		const char *head = client_head(fd);
+		assert_int_equal(status_of(head), rows[i].status);
+		if (rows[i].status == 407)
+			assert_non_null(strstr(head, "\r\nProxy-Authenticate: Basic realm="));
+	}
+	world_stop(&w);
+}
+
+static void dial_failure(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd fd = client_connect(w.port);
+	client_send(fd, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nConnection: close\r\n\r\n", srv->dead);
+	assert_int_equal(status_of(client_head(fd)), 502);
+	assert_non_null(strstr(client_rest(fd), "refused"));
+	world_stop(&w);
+}
+
+/* A name that is allowed by a wildcard must not lead to a loopback address; by an exact rule it may. */
+static void resolved_address(void **state)
+{
+	static const char *const rules[] = {"**.wild.example", "exact.example", NULL};
+	static const char *const resolve[] = {"a.wild.example:127.0.0.1", "exact.example:127.0.0.1", NULL};
+	const struct proxy_params params = {.resolve = resolve};
+	struct world w;
+
+	(void)state;
+	world_start(&w, rules, &params);
+	auto_fd bad = client_connect(w.port);
+	client_send(bad, "CONNECT a.wild.example:%u HTTP/1.1\r\n\r\n", srv->echo);
+	assert_int_equal(status_of(client_head(bad)), 403);
+	auto_fd good = client_connect(w.port);
+	client_send(good, "CONNECT exact.example:%u HTTP/1.1\r\n\r\n", srv->echo);
+	assert_int_equal(status_of(client_head(good)), 200);
+	world_run(&w, 50);
+	assert_int_equal(w.n_blocked, 1);
+	assert_string_equal(w.blocked[0].host, "a.wild.example");
+	world_stop(&w);
+}
+
+static void half_close(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd fd = client_connect(w.port);
+	assert_int_equal(client_tunnel(fd, srv->echo), 200);
+	client_send(fd, "last words");
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	assert_string_equal(client_rest(fd), "last wordsbye");
+	world_stop(&w);
+}
+
+static void bulk(void **state)
+{
+	enum { TOTAL = 100 * 1024 * 1024, BLOCK = 1 << 16 };
+	static unsigned char block[BLOCK];
+	struct world w;
+	size_t at = 0, wrong = 0;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd fd = client_connect(w.port);
+	assert_int_equal(client_tunnel(fd, srv->bulk), 200);
+	client_send(fd, "%d\n", TOTAL);
+	for (size_t n; (n = client_read(fd, block, sizeof block)) > 0; at += n)
+		for (size_t i = 0; i < n; i++)
+			wrong += block[i] != bulk_byte(at + i);
+	assert_int_equal(at, TOTAL);
+	assert_int_equal(wrong, 0);
+	world_stop(&w);
+	assert_int_equal(w.totals[0].down, TOTAL);
+}
+
+static void many_tunnels(void **state)
+{
+	enum { N = 200 };
+	static int fds[N];
+	struct world w;
+	char got[32], want[32];
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	for (int i = 0; i < N; i++) {
+		fds[i] = client_connect(w.port);
+		client_send(fds[i], "CONNECT 127.0.0.1:%u HTTP/1.1\r\n\r\nnumber %d", srv->echo, i);
+	}
+	for (int i = N - 1; i >= 0; i--) {
+		assert_int_equal(status_of(client_head(fds[i])), 200);
+		int n = snprintf(want, sizeof want, "number %d", i);
+		assert_int_equal(client_read(fds[i], got, (size_t)n), n);
+		assert_memory_equal(got, want, (size_t)n);
+	}
+	for (int i = 0; i < N; i++)
+		(void)close(fds[i]);
+	world_stop(&w);
+	assert_int_equal(w.totals[0].allowed, N);
+}
+
+static void killed(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd fd = client_connect(w.port);
+	assert_int_equal(client_tunnel(fd, srv->echo), 200);
+	assert_int_equal(kill(proxy_pid(w.proxy), SIGKILL), 0);
+	world_wait(&w, &w.lost);
+	assert_non_null(strstr(w.error, "signal 9"));
+	/* What it carried is closed: no byte goes on. */
+	char c;
+	assert_true(recv(fd, &c, 1, 0) <= 0);
+	world_stop(&w);
+}
+
+/* Whether a status line of /proc/PID/status reads so. */
+static bool has_status(pid_t pid, const char *line)
+{
+	char path[64], text[256];
+	bool found = false;
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	auto_file f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(text, sizeof text, f))
+		found |= strncmp(text, line, strlen(line)) == 0;
+	return found;
+}
+
+static void confined(void **state)
+{
+	static const int hooks[] = {PROXY_HOOK_OPEN, PROXY_HOOK_UNIX_SOCKET};
+	struct world w;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	assert_true(has_status(proxy_pid(w.proxy), "NoNewPrivs:\t1"));
+	assert_true(has_status(proxy_pid(w.proxy), "Seccomp:\t2"));
+	assert_true(has_status(proxy_pid(w.proxy), "CapEff:\t0000000000000000"));
+	assert_true(has_status(proxy_pid(w.proxy), "CapPrm:\t0000000000000000"));
+	if (!TEST_HOOKS) {
+		world_stop(&w);
+		print_message("the build has no test hooks: opening, executing and crashing is not tried\n");
+		skip();
+	}
+	for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++) {
+		w.hooked = false;
+		assert_int_equal(proxy_test_hook(w.proxy, hooks[i]), 0);
+		world_wait(&w, &w.hooked);
+		assert_int_not_equal(w.hook_errno, 0);
+	}
+	world_stop(&w);
+}
+
+static void crashes(void **state)
+{
+	static const int hooks[] = {PROXY_HOOK_ABORT, PROXY_HOOK_TRAP, PROXY_HOOK_EXEC};
+
+	(void)state;
+	for (size_t i = 0; TEST_HOOKS && i < sizeof hooks / sizeof hooks[0]; i++) {
+		struct world w;
+		world_start(&w, loopback, NULL);
+		assert_int_equal(proxy_test_hook(w.proxy, hooks[i]), 0);
+		world_wait(&w, &w.lost);
+		assert_non_null(strstr(w.error, hooks[i] == PROXY_HOOK_EXEC ? "signal 31" : "signal"));
+		assert_false(w.hooked);
+		world_stop(&w);
+	}
+	if (!TEST_HOOKS)
+		skip();
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	srv = server_start();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	server_stop();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connect_allowed),
+		cmocka_unit_test(connect_denied),
+		cmocka_unit_test(authentication),
+		cmocka_unit_test(dial_failure),
+		cmocka_unit_test(resolved_address),
+		cmocka_unit_test(half_close),
+		cmocka_unit_test(bulk),
+		cmocka_unit_test(many_tunnels),
+		cmocka_unit_test(killed),
+		cmocka_unit_test(confined),
+		cmocka_unit_test(crashes),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
