@@ -11,13 +11,14 @@ struct dsl_file;
 struct engine;
 struct sandbox_spec;
 
+/* Everything is borrowed until engine_free. */
 struct engine_params {
 	uv_loop_t *loop;
-	const struct dsl_file *file; /* parsed and checked without errors; borrowed until engine_free */
+	const struct dsl_file *file; /* parsed and checked without errors */
 	const char *file_path;	     /* as the user named it */
 	const char *source;	     /* its bytes, for the sha-256 */
 	size_t source_len;
-	const struct sandbox_spec *sandbox; /* the run's resolved spec; borrowed until engine_free */
+	const struct sandbox_spec *sandbox; /* the run's resolved spec */
 	const char *driver;		    /* NULL: chosen by the driver layer */
 	const char *workspace;		    /* absolute, resolved; must exist */
 	const char *store_dir;		    /* absolute (store_locate) */
@@ -26,6 +27,7 @@ struct engine_params {
 	const char *const *vars;     /* "name=value", NULL-terminated, or NULL; values are read by declared type */
 	const char *preset;	     /* NULL: none */
 	const char *const *host_env; /* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
+	const char *const *resolve;  /* "HOST:IP" answers of the egress proxy, or NULL */
 	uint64_t timeout_ms;	     /* --timeout; 0: none */
 	/* Every event, after it was appended. Must not call engine functions but engine_interrupt. */
 	void (*on_event)(void *arg, const struct store_event *ev);

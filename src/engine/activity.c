@@ -1,0 +1,129 @@
+/* Nodes under way in a backend: what they are given is made here and lives until they answer. */
+#include "branch.h"
+
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/clock.h>
+#include <base/json.h>
+#include <base/mem.h>
+#include <dsl/template.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { TEXT_MAX = 4 * 1024 * 1024 };
+
+struct activity {
+	struct engine *en;
+	struct branch *branch;
+	const struct backend_ops *ops;
+	struct node_exec *exec;
+	char *text;
+	struct strv env;
+	uint64_t started_ms;
+	struct activity *next;
+};
+
+static const char *language_name(enum dsl_language l)
+{
+	static const char *const names[] = {
+		[DSL_LANGUAGE_UNSET] = "sh", [DSL_JS] = "js",		[DSL_NODE] = "node", [DSL_PY] = "py",
+		[DSL_PYTHON] = "python",     [DSL_PYTHON3] = "python3", [DSL_SH] = "sh",     [DSL_BASH] = "bash",
+	};
+
+	return names[l];
+}
+
+static void activity_free(struct activity *a)
+{
+	free(a->text);
+	strv_done(&a->env);
+	free(a);
+}
+
+static void on_event(void *arg, const char *type, json_t *data)
+{
+	const struct activity *a = arg;
+
+	engine_emit(a->en, type, a->branch->id, a->branch->node->name.s, data);
+}
+
+static void on_done(void *arg, const struct node_result *r, const struct err *e)
+{
+	struct activity *a = arg;
+	struct engine *en = a->en;
+	struct activity **p = &en->activities;
+
+	while (*p != a)
+		p = &(*p)->next;
+	*p = a->next;
+	en->n_activities--;
+	step_finished(en, a->branch, r, clock_ms() - a->started_ms, e);
+	activity_free(a);
+	engine_pump(en);
+	engine_check_end(en);
+}
+
+/* The text that the node runs, with its values filled in. */
+static int render(const struct engine *en, const struct branch *b, char **ret, struct err *e)
+{
+	const struct dsl_text *t = b->node->command.t ? &b->node->command : &b->node->script;
+	auto_buf text = BUF_INIT(TEXT_MAX);
+	struct node_scope s;
+
+	scope_init(&s, en, b->input, NULL);
+	int r = template_render(t->t, &s.scope, &text, e);
+	if (r == -ENOBUFS) {
+		(void)err_set(e, ERR_NODE, E2BIG, "its text is longer than %d bytes with all values filled in",
+			      TEXT_MAX);
+		err_hint(e, "pass large values by files in $ITERION_ARTIFACT_FILES_DIR");
+	}
+	if (r < 0)
+		return err_wrap(e, r, "node %s", b->node->name.s);
+	*ret = buf_steal(&text);
+	return 0;
+}
+
+int activity_start(struct engine *en, struct branch *b, struct err *e)
+{
+	static const char *const no_env[] = {NULL};
+	const struct dsl_node *n = b->node;
+	const struct place *place = en->nodes[n->index].place;
+	const struct dsl_schema *schema = n->output.s ? dsl_find_schema(en->p.file, n->output.s) : NULL;
+	struct activity *a = xcalloc(1, sizeof *a);
+
+	*a = (struct activity){.en = en, .branch = b, .ops = preflight_backend(n), .started_ms = clock_ms()};
+	int r = render(en, b, &a->text, e);
+	if (r < 0) {
+		activity_free(a);
+		return r;
+	}
+	env_build(en, place, n->name.s, &a->env);
+	const struct node_task t = {
+		.loop = en->p.loop,
+		.session = place->session,
+		.run = en->run,
+		.node_id = n->name.s,
+		.text = a->text,
+		.language = n->script.t ? language_name((enum dsl_language)n->language.v) : NULL,
+		.env = a->env.n ? (const char *const *)a->env.v : no_env,
+		.structured = schema != NULL,
+		.exit_code_field = schema && dsl_schema_field(schema, "exit_code"),
+	};
+	const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .arg = a};
+	r = a->ops->start(&t, &cb, &a->exec, e);
+	if (r < 0) {
+		activity_free(a);
+		return r;
+	}
+	a->next = en->activities;
+	en->activities = a;
+	en->n_activities++;
+	return 0;
+}
+
+void activity_cancel_all(struct engine *en, enum node_cancel how)
+{
+	for (const struct activity *a = en->activities; a; a = a->next)
+		a->ops->cancel(a->exec, how);
+}

@@ -1,0 +1,70 @@
+/* Branches of a run, and the groups that a fan-out makes of them. */
+#pragma once
+
+#include "engine_priv.h"
+
+enum branch_state {
+	BRANCH_READY,  /* its node is to be started */
+	BRANCH_ACTIVE, /* its node is under way */
+	BRANCH_FORKED, /* its node is a router whose branches are under way */
+};
+
+struct branch {
+	char *id;	     /* NULL: the run's main line */
+	struct group *group; /* NULL: the main line */
+	enum branch_state state;
+	const struct dsl_node *node;
+	json_t *input;
+	struct branch *next;
+};
+
+/* --- branch.c --- */
+
+/* A new branch that is ready to run node; id (NULL or allocated) and input are taken. */
+struct branch *branch_new(struct engine *en, char *id, struct group *g, const struct dsl_node *node, json_t *input);
+/* Takes it out of the run and frees it. */
+void branch_remove(struct engine *en, struct branch *b);
+/* Goes on at a node with an input (taken): becomes ready there, or arrives at its group's join and is gone. */
+void branch_go(struct engine *en, struct branch *b, const struct dsl_node *node, json_t *input);
+/* It reached done, and is gone. */
+void branch_done(struct engine *en, struct branch *b);
+/* Its node failed: a best_effort join takes note of it (then it is gone), else the run ends. */
+void branch_failed(struct engine *en, struct branch *b, const struct err *e, bool resumable);
+
+/* --- group.c --- */
+
+/* The router of b has output: one branch for each of its edges that holds. 0 or -errno. */
+int group_fork(struct engine *en, struct branch *b, json_t *output, struct err *e) __attribute__((warn_unused_result));
+bool group_is_join(struct engine *en, struct group *g, const struct dsl_node *node);
+/* Whether a branch of g that fails at node may be done without. */
+bool group_tolerates(struct engine *en, struct group *g, const struct dsl_node *node);
+/* A branch of g, which is gone by now, arrived at a join (node, input taken), failed (e), or reached done (neither). */
+void group_branch_ended(struct engine *en, struct group *g, const char *branch_id, const struct dsl_node *node,
+			json_t *input, const struct err *e);
+const struct dsl_node *group_router(const struct group *g);
+/* What waits at joins, for the checkpoint: [{"router","node_id","input"}]. */
+json_t *groups_waiting(const struct engine *en);
+/* Frees the groups of a run that has ended. */
+void groups_free(struct engine *en);
+
+/* --- graph.c --- */
+
+/* Marks (1, by node index) everything that can be reached from a node, itself included, without passing through
+ * avoid (NULL: none). */
+void graph_mark(const struct dsl_file *f, const struct dsl_node *from, const struct dsl_node *avoid,
+		unsigned char *marks);
+bool graph_reaches(const struct dsl_file *f, const struct dsl_node *from, const struct dsl_node *to,
+		   const struct dsl_node *avoid);
+
+/* --- edge.c --- */
+
+/* Chooses the edge to follow from b's node: 0 with *ret (NULL: the node has none, an end like done), or -errno. Counts
+ * its loop and emits edge_selected. */
+int edge_choose(struct engine *en, const struct branch *b, json_t *output, const struct dsl_edge **ret, struct err *e)
+	__attribute__((warn_unused_result));
+/* Whether one edge of a fan_out_all router is to be followed: 1 or 0; counts and emits as above. */
+int edge_holds(struct engine *en, const struct branch *b, json_t *output, const struct dsl_edge *edge, struct err *e)
+	__attribute__((warn_unused_result));
+/* The input that it carries: its with map, or the output. A new reference. */
+int edge_input(const struct engine *en, const struct branch *b, const struct dsl_edge *edge, json_t *output,
+	       json_t **ret, struct err *e) __attribute__((warn_unused_result));

@@ -1,0 +1,105 @@
+/* How a run ends, whatever ended it.
+ *
+ * Whoever knows the outcome calls engine_end; the first one decides. From there it goes in steps, each of which waits
+ * for the one before: the nodes under way are told to end and are waited for, the sandboxes are stopped, the one final
+ * event is written, run.json gets its final state, the handles are closed, the caller is told. The steps are taken from
+ * the loop, never from within the call that found the outcome, so that nobody's events come after the final one. */
+#include "branch.h"
+
+#include <base/cleanup.h>
+#include <base/clock.h>
+#include <base/json.h>
+#include <base/mem.h>
+
+#include <errno.h>
+#include <signal.h>
+
+void engine_end(struct engine *en, enum run_status status, const struct err *e, const char *node)
+{
+	if (en->phase >= PHASE_ENDING)
+		return;
+	en->phase = PHASE_ENDING;
+	en->outcome = (struct outcome){.status = status, .err = e ? *e : ERR_INIT, .node = node};
+	activity_cancel_all(en, NODE_CANCEL_TERM);
+	engine_wake(en);
+}
+
+static void emit_finished(struct engine *en)
+{
+	json_t *d = json_object();
+
+	json_put_int(d, "duration_ms", (long long)(clock_ms() - en->started_ms));
+	json_put_str(d, "last_node", en->last_node);
+	engine_emit(en, "run_finished", NULL, NULL, d);
+}
+
+static void emit_stopped(struct engine *en)
+{
+	const struct outcome *o = &en->outcome;
+	bool cancelled = o->status == RUN_CANCELLED;
+	json_t *d = json_object();
+
+	json_put_str(d, "error", o->err.msg);
+	json_put_str(d, "hint", o->err.hint[0] ? o->err.hint : NULL);
+	json_put_str(d, "code", err_kind_name(o->err.kind));
+	json_put_bool(d, "resumable", o->status != RUN_FAILED);
+	if (en->signal)
+		json_put_int(d, "signal", en->signal);
+	json_put_int(d, "duration_ms", (long long)(clock_ms() - en->started_ms));
+	engine_emit(en, cancelled ? "run_cancelled" : "run_failed", NULL, o->node, d);
+	store_run_log(en->run, cancelled ? "info" : "error", o->err.msg);
+}
+
+static void finish(struct engine *en)
+{
+	const struct outcome *o = &en->outcome;
+	bool good = o->status == RUN_FINISHED;
+	struct err e = ERR_INIT;
+
+	if (good)
+		emit_finished(en);
+	else
+		emit_stopped(en);
+	auto_json cp = en->last_node ? checkpoint_build(en, en->last_node) : NULL;
+	const struct store_run_state s = {
+		.status = o->status,
+		.checkpoint = cp,
+		.failure = good ? NULL : &o->err,
+		.ended = true,
+		.sync = true,
+	};
+	if (store_run_save(en->run, &s, &e) < 0 && good) {
+		err_hint(&e, "free some space on the file system of the store");
+		en->outcome = (struct outcome){.status = RUN_FAILED, .err = e};
+	}
+	engine_close(en);
+}
+
+void engine_check_end(struct engine *en)
+{
+	if (en->phase == PHASE_ENDING && en->n_activities == 0) {
+		en->phase = PHASE_STOPPING;
+		places_stop(en);
+	}
+	if (en->phase == PHASE_STOPPING && places_stopped(en)) {
+		en->phase = PHASE_ENDED;
+		finish(en);
+	}
+}
+
+void engine_interrupt(struct engine *en, int sig)
+{
+	struct err e = ERR_INIT;
+
+	if (en->phase == PHASE_NEW || en->phase == PHASE_ENDED)
+		return;
+	if (en->phase >= PHASE_ENDING) {
+		activity_cancel_all(en, NODE_CANCEL_KILL);
+		return;
+	}
+	en->signal = sig;
+	(void)err_set(&e, sig == SIGINT ? ERR_CANCELLED : ERR_TERMINATED, EINTR, "the run was interrupted (%s)",
+		      sig == SIGINT ? "SIGINT" : "SIGTERM");
+	err_hint(&e, "`iterion resume --run-id %s` goes on from the last checkpoint", en->run_id);
+	engine_end(en, RUN_CANCELLED, &e, NULL);
+}

@@ -1,0 +1,233 @@
+/* A run from parameters to the caller's answer.
+ *
+ * engine_new checks everything that needs no store and makes the sessions, which fork what they need while the process
+ * is small. engine_run makes the run's folder while the sandbox already sets itself up, records run_started, and lets
+ * the sandboxes start; the first node runs when the last of them is up. Everything after that happens in callbacks on
+ * the caller's loop: nodes in step.c, the way between them in edge.c, branch.c and group.c, the end in end.c. */
+#include "branch.h"
+
+#include <base/cleanup.h>
+#include <base/clock.h>
+#include <base/id.h>
+#include <base/json.h>
+#include <base/mem.h>
+#include <dsl/ast.h>
+#include <sandbox/spec.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_PARALLEL = 4 };
+
+static void make_loops(struct engine *en)
+{
+	const struct dsl_workflow *w = en->workflow;
+
+	en->loops = xcalloc(w->n_edges + 1, sizeof *en->loops);
+	for (size_t i = 0; i < w->n_edges; i++) {
+		const struct dsl_edge *edge = w->edges[i];
+		size_t k = 0;
+		if (!edge->loop.s)
+			continue;
+		while (k < en->n_loops && !str_eq(en->loops[k].name, edge->loop.s))
+			k++;
+		if (k == en->n_loops)
+			en->loops[en->n_loops++] = (struct loop_state){.name = edge->loop.s, .max = edge->loop_max.v};
+	}
+}
+
+int engine_new(const struct engine_params *p, struct engine **ret, struct err *e)
+{
+	json_t *vars = NULL;
+	int r = preflight_check(p, e);
+
+	if (r == 0)
+		r = vars_resolve(p, &vars, e);
+	if (r < 0)
+		return r;
+	struct engine *en = xcalloc(1, sizeof *en);
+	char uuid[UUID_SIZE];
+	id_uuid7(uuid, clock_wall_ms());
+	*en = (struct engine){
+		.p = *p,
+		.workflow = p->file->workflow,
+		.run_id = xstrdup(p->run_id ? p->run_id : uuid),
+		.vars = vars,
+		.artifacts = json_object(),
+		.outputs = json_object(),
+		.stored = json_object(),
+		.early = json_array(),
+		.nodes = xcalloc(p->file->n_nodes + 1, sizeof *en->nodes),
+		.max_parallel = DEFAULT_PARALLEL,
+	};
+	en->branches_end = &en->branches;
+	make_loops(en);
+	scope_prepare_history(en);
+	budget_init(en);
+	r = places_new(en, e);
+	if (r < 0) {
+		engine_free(en);
+		return r;
+	}
+	*ret = en;
+	return 0;
+}
+
+void engine_emit(struct engine *en, const char *type, const char *branch, const char *node, json_t *data)
+{
+	struct store_event ev;
+	struct err e = ERR_INIT;
+
+	if (store_run_event(en->run, type, branch, node, data, &ev, &e) < 0)
+		engine_end(en, RUN_FAILED_RESUMABLE, &e, node);
+	else if (en->p.on_event)
+		en->p.on_event(en->p.arg, &ev);
+}
+
+static void emit_run_started(struct engine *en)
+{
+	json_t *d = json_object();
+
+	json_put_str(d, "workflow", en->workflow->name.s);
+	json_put_str(d, "name", en->p.run_name);
+	json_put_str(d, "file", en->p.file_path);
+	json_put_str(d, "workspace", en->p.workspace);
+	json_put_str(d, "sandbox", sandbox_mode_name(en->p.sandbox->mode));
+	json_put_str(d, "source", en->p.sandbox->mode_source);
+	json_put(d, "inputs", json_incref(en->vars));
+	engine_emit(en, "run_started", NULL, NULL, d);
+}
+
+/* Sandbox events that came while there was no run to record them in. */
+static void flush_early(struct engine *en)
+{
+	json_t *early = TAKE_PTR(en->early);
+	size_t i;
+	json_t *item;
+
+	json_array_foreach(early, i, item)
+		engine_emit(en, json_get_str(item, "type"), NULL, NULL, json_incref(json_object_get(item, "data")));
+	json_decref(early);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	struct engine *en = idle->data;
+
+	uv_idle_stop(idle);
+	engine_pump(en);
+	engine_check_end(en);
+}
+
+void engine_wake(struct engine *en)
+{
+	(void)uv_idle_start(&en->idle, on_idle);
+}
+
+static void open_handles(struct engine *en)
+{
+	(void)uv_idle_init(en->p.loop, &en->idle);
+	en->idle.data = en;
+	for (size_t i = 0; i < ARRAY_LEN(en->timers); i++) {
+		(void)uv_timer_init(en->p.loop, &en->timers[i]);
+		en->timers[i].data = en;
+	}
+	en->handles = 1 + ARRAY_LEN(en->timers);
+}
+
+static int exit_code_of(const struct engine *en)
+{
+	if (en->outcome.status == RUN_FINISHED)
+		return 0;
+	return en->outcome.status == RUN_CANCELLED ? err_exit_code(en->outcome.err.kind) : 1;
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	struct engine *en = h->data;
+
+	if (--en->handles > 0)
+		return;
+	const struct engine_result result = {
+		.status = en->outcome.status,
+		.exit_code = exit_code_of(en),
+		.err = en->outcome.err,
+		.failed_node = en->outcome.node,
+	};
+	en->done(en->done_arg, &result);
+}
+
+void engine_close(struct engine *en)
+{
+	uv_close((uv_handle_t *)&en->idle, on_closed);
+	for (size_t i = 0; i < ARRAY_LEN(en->timers); i++)
+		uv_close((uv_handle_t *)&en->timers[i], on_closed);
+}
+
+int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
+{
+	char sha[SHA256_HEX_SIZE];
+
+	store_sha256(sha, en->p.source, en->p.source_len);
+	const struct store_run_params sp = {
+		.store_dir = en->p.store_dir,
+		.run_id = en->run_id,
+		.run_name = en->p.run_name,
+		.workflow = en->workflow->name.s,
+		.file = en->p.file_path,
+		.file_sha256 = sha,
+		.workspace = en->p.workspace,
+		.inputs = en->vars,
+	};
+	int r = store_run_create(&sp, &en->run, e);
+	if (r < 0)
+		return r;
+	en->done = done;
+	en->done_arg = arg;
+	en->started_ms = clock_ms();
+	en->phase = PHASE_STARTING;
+	open_handles(en);
+	emit_run_started(en);
+	flush_early(en);
+	budget_start_timers(en);
+	const struct dsl_node *entry = dsl_find_node(en->p.file, en->workflow->entry.s);
+	(void)branch_new(en, NULL, NULL, entry, json_incref(en->vars));
+	places_start(en);
+	return 0;
+}
+
+const char *engine_run_id(const struct engine *en)
+{
+	return en->run_id;
+}
+
+const char *engine_run_dir(const struct engine *en)
+{
+	return en->run ? store_run_dir(en->run) : NULL;
+}
+
+void engine_free(struct engine *en)
+{
+	if (!en)
+		return;
+	places_free(en);
+	while (en->branches)
+		branch_remove(en, en->branches);
+	groups_free(en);
+	store_run_free(en->run);
+	for (size_t i = 0; i < en->p.file->n_nodes; i++) {
+		json_decref(en->nodes[i].history);
+		free(en->nodes[i].joins);
+	}
+	for (size_t i = 0; i < en->n_loops; i++)
+		json_decref(en->loops[i].previous_output);
+	free(en->nodes);
+	free(en->loops);
+	free(en->run_id);
+	json_decref(en->vars);
+	json_decref(en->artifacts);
+	json_decref(en->outputs);
+	json_decref(en->stored);
+	json_decref(en->early);
+	free(en);
+}

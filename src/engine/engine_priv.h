@@ -1,0 +1,189 @@
+/* The state of one run, and what the engine's parts offer each other. */
+#pragma once
+
+#include <backend/backend.h>
+#include <base/err.h>
+#include <base/str.h>
+#include <dsl/ast.h>
+#include <dsl/scope.h>
+#include <engine/engine.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <store/run.h>
+#include <uv.h>
+
+struct activity;
+struct branch;
+struct group;
+struct session;
+
+enum phase {
+	PHASE_NEW,	/* nothing was started */
+	PHASE_STARTING, /* sandboxes start */
+	PHASE_RUNNING,
+	PHASE_ENDING,	/* the outcome is known; nodes under way are being stopped */
+	PHASE_STOPPING, /* sandboxes stop */
+	PHASE_ENDED,
+};
+
+/* A place that nodes run in: one session, by the spec it was made from. */
+struct place {
+	struct engine *en;
+	const struct sandbox_spec *spec;
+	struct session *session;
+	bool isolated; /* a real sandbox: the spec's environment applies */
+	bool started;  /* session_start was called */
+	bool stopped;
+};
+
+struct loop_state {
+	const char *name;
+	long long max;
+	long long count;
+	json_t *previous_output;
+};
+
+struct node_state {
+	json_t *history;	 /* array of its outputs before the latest; NULL: nobody asks for it */
+	unsigned long long turn; /* round_robin: edges given out */
+	struct place *place;
+	unsigned char *joins; /* fan_out_all: which nodes (by index) its branches meet at; made when first needed */
+};
+
+enum budget_dimension { BUDGET_ITERATIONS, BUDGET_TOKENS, BUDGET_COST, BUDGET_DURATION, BUDGET_TIMEOUT, N_BUDGETS };
+struct budget {
+	double used, limit; /* limit 0: none */
+	bool warned;
+};
+
+struct outcome {
+	enum run_status status;
+	struct err err;
+	const char *node; /* that failed; NULL: none */
+};
+
+struct engine {
+	struct engine_params p;
+	const struct dsl_workflow *workflow;
+	char *run_id;
+	struct store_run *run;
+	enum phase phase;
+	struct outcome outcome;
+	int signal; /* that ended the run, or 0 */
+	engine_done_cb done;
+	void *done_arg;
+
+	struct place *places; /* the run's own first */
+	size_t n_places;
+	unsigned starting; /* places whose start has not been answered */
+	json_t *early;	   /* sandbox events that came before run_started */
+
+	json_t *vars;		  /* name → value */
+	json_t *artifacts;	  /* name → value */
+	json_t *outputs;	  /* node → latest output */
+	json_t *stored;		  /* the same for run.json: large ones by reference */
+	struct node_state *nodes; /* by dsl_node.index */
+	struct loop_state *loops;
+	size_t n_loops;
+
+	struct branch *branches; /* all that live, oldest first */
+	struct branch **branches_end;
+	struct group *groups;
+	unsigned n_groups; /* made so far */
+	struct activity *activities;
+	unsigned n_activities, max_parallel;
+
+	struct budget budgets[N_BUDGETS];
+	uv_timer_t timers[2]; /* BUDGET_DURATION, BUDGET_TIMEOUT */
+	uv_idle_t idle;	      /* work that waits for its turn on the loop */
+	unsigned handles;     /* of these, not closed yet */
+	bool pumping;
+	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
+	uint64_t started_ms;
+};
+
+/* --- engine.c --- */
+
+/* Lets the pump and the ending have their turn, from the loop. */
+void engine_wake(struct engine *en);
+/* Everything has stopped and is written: closes the handles, and then calls done. */
+void engine_close(struct engine *en);
+
+/* Appends an event and shows it; data is taken. A store that cannot be written ends the run. */
+void engine_emit(struct engine *en, const char *type, const char *branch, const char *node, json_t *data);
+
+/* --- end.c --- */
+
+/* The run is to end so; the first call decides, later ones are ignored. node may be NULL. Nodes under way are told to
+ * end; everything else happens later, from the loop. */
+void engine_end(struct engine *en, enum run_status status, const struct err *e, const char *node);
+/* Goes on with the ending when nothing is left to wait for; called whenever something ended. */
+void engine_check_end(struct engine *en);
+
+/* --- step.c --- */
+
+/* Runs what can run. */
+void engine_pump(struct engine *en);
+/* A node of a branch ended: with its output (borrowed), or with an error. details may be NULL. */
+void step_finished(struct engine *en, struct branch *b, const struct node_result *r, uint64_t duration_ms,
+		   const struct err *e);
+
+/* --- activity.c: nodes under way in a backend --- */
+
+int activity_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
+void activity_cancel_all(struct engine *en, enum node_cancel how);
+
+/* --- place.c --- */
+
+int places_new(struct engine *en, struct err *e) __attribute__((warn_unused_result));
+void places_start(struct engine *en);
+/* Stops all; engine_check_end is called after each. */
+void places_stop(struct engine *en);
+bool places_stopped(const struct engine *en);
+void places_free(struct engine *en);
+
+/* --- preflight.c --- */
+
+/* Whether this program can run the workflow at all. */
+int preflight_check(const struct engine_params *p, struct err *e) __attribute__((warn_unused_result));
+const struct backend_ops *preflight_backend(const struct dsl_node *n);
+
+/* --- vars.c --- */
+
+int vars_resolve(const struct engine_params *p, json_t **ret, struct err *e) __attribute__((warn_unused_result));
+
+/* --- env.c --- */
+
+void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to);
+
+/* --- scope.c --- */
+
+struct node_scope {
+	const struct engine *en;
+	const json_t *input;  /* of the node that asks */
+	const json_t *output; /* of the source of an edge; NULL otherwise */
+	struct dsl_scope scope;
+};
+/* Fills s, which may not be copied afterwards; everything is borrowed. */
+void scope_init(struct node_scope *s, const struct engine *en, const json_t *input, const json_t *output);
+/* Finds the nodes whose history is asked for, and gives them an array. */
+void scope_prepare_history(struct engine *en);
+
+/* --- budget.c --- */
+
+void budget_init(struct engine *en);
+/* Counts one node: 0, or -errno when a limit is reached (the run is being ended then). */
+int budget_enter(struct engine *en, const struct branch *b);
+void budget_spend(struct engine *en, int64_t tokens, double cost_usd);
+void budget_start_timers(struct engine *en);
+
+/* --- checkpoint.c --- */
+
+/* What an event shows of a value, as a new object: {"output"}, or for a large one, which is written to a file of the
+ * run, {"output_ref","output_bytes","preview"}. */
+json_t *checkpoint_show(struct engine *en, const char *node, json_t *value);
+/* What resume needs; a new object. */ /* What resume needs; a new object. */
+json_t *checkpoint_build(const struct engine *en, const char *node);
+/* Writes run.json after a node; a failure to do so ends the run. */
+void checkpoint_write(struct engine *en, const char *node, bool sync);

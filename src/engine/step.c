@@ -1,0 +1,229 @@
+/* One node after the other.
+ *
+ * The pump starts the nodes of all branches that are ready, as many at once as the budget allows. Routers and compute
+ * nodes are over at once; a chain of them gives the loop its turn now and then, so that signals and other nodes are
+ * heard. When a node ended, its output is checked and recorded, its branch goes on along an edge, and a checkpoint is
+ * written: with an fsync when the run goes on. The last node's checkpoint is made safe together with the run's final
+ * state, so that a run pays one fsync a node; until then a plain write guards it against a kill. */
+#include "branch.h"
+#include "value.h"
+
+#include <base/cleanup.h>
+#include <base/clock.h>
+#include <base/json.h>
+#include <base/mem.h>
+#include <dsl/expr.h>
+
+#include <errno.h>
+
+enum { STEPS_IN_A_TURN = 32 };
+
+static bool is_instant(const struct dsl_node *n)
+{
+	return n->kind == DSL_ROUTER || n->kind == DSL_COMPUTE;
+}
+
+static struct branch *next_ready(const struct engine *en)
+{
+	bool full = en->n_activities >= en->max_parallel;
+
+	for (struct branch *b = en->branches; b; b = b->next)
+		if (b->state == BRANCH_READY && (!full || is_instant(b->node)))
+			return b;
+	return NULL;
+}
+
+static int compute(const struct engine *en, const struct branch *b, json_t **ret, struct err *e)
+{
+	auto_json output = json_object();
+	struct node_scope s;
+
+	scope_init(&s, en, b->input, NULL);
+	for (size_t i = 0; i < b->node->n_exprs; i++) {
+		const struct dsl_field_expr *x = &b->node->exprs[i];
+		json_t *v = NULL;
+		int r = expr_eval(x->value.x, &s.scope, &v, e);
+		if (r < 0)
+			return err_wrap(e, r, "node %s: expr %s", b->node->name.s, x->key.s);
+		json_put(output, x->key.s, v);
+	}
+	*ret = TAKE_PTR(output);
+	return 0;
+}
+
+static void emit_started(struct engine *en, const struct branch *b)
+{
+	json_t *d = json_object();
+
+	json_put_str(d, "kind", dsl_node_kind_name(b->node->kind));
+	engine_emit(en, "node_started", b->id, b->node->name.s, d);
+}
+
+static void step(struct engine *en, struct branch *b)
+{
+	struct err e = ERR_INIT;
+	struct node_result result = {.tokens = -1, .cost_usd = -1};
+	int r = 0;
+
+	if (budget_enter(en, b) < 0)
+		return;
+	b->state = BRANCH_ACTIVE;
+	emit_started(en, b);
+	if (b->node->kind == DSL_ROUTER)
+		result.output = json_incref(b->input);
+	else if (b->node->kind == DSL_COMPUTE)
+		r = compute(en, b, &result.output, &e);
+	else
+		r = activity_start(en, b, &e);
+	if (r < 0 || is_instant(b->node))
+		step_finished(en, b, &result, 0, r < 0 ? &e : NULL);
+	json_decref(result.output);
+}
+
+static void emit_failed(struct engine *en, const struct branch *b, const struct node_result *r, const struct err *e)
+{
+	json_t *d = json_object();
+	json_t *output = json_object_get(r->details, "output");
+
+	if (output) {
+		json_t *shown = checkpoint_show(en, b->node->name.s, output);
+		(void)json_object_update(d, shown);
+		json_decref(shown);
+	}
+	if (r->details)
+		(void)json_object_update_missing(d, r->details);
+	json_put_str(d, "error", e->msg);
+	json_put_str(d, "hint", e->hint[0] ? e->hint : NULL);
+	engine_emit(en, b->node->kind == DSL_TOOL ? "tool_error" : "node_error", b->id, b->node->name.s, d);
+}
+
+/* Makes the output known: to templates, to the checkpoint, to who watches. */
+static void record(struct engine *en, const struct branch *b, const struct node_result *r, uint64_t duration_ms)
+{
+	const char *name = b->node->name.s;
+	json_t *history = en->nodes[b->node->index].history;
+	json_t *before = json_object_get(en->outputs, name);
+
+	if (history && before)
+		(void)json_array_append(history, before);
+	json_put(en->outputs, name, json_incref(r->output));
+	json_t *d = checkpoint_show(en, name, r->output);
+	if (json_object_get(d, "output")) {
+		json_put(en->stored, name, json_incref(r->output));
+	} else {
+		json_t *ref = json_object();
+		json_put_str(ref, "output_ref", json_get_str(d, "output_ref"));
+		json_put(en->stored, name, ref);
+	}
+	if (r->details)
+		(void)json_object_update_missing(d, r->details);
+	json_put_int(d, "duration_ms", (long long)duration_ms);
+	if (r->tokens >= 0)
+		json_put_int(d, "_tokens", r->tokens);
+	if (r->cost_usd >= 0)
+		json_put(d, "_cost_usd", json_real(r->cost_usd));
+	engine_emit(en, "node_finished", b->id, name, d);
+	en->last_node = name;
+	budget_spend(en, r->tokens, r->cost_usd);
+}
+
+static int check_output(const struct engine *en, const struct branch *b, json_t *output, struct err *e)
+{
+	const struct dsl_schema *s = b->node->output.s ? dsl_find_schema(en->p.file, b->node->output.s) : NULL;
+	int r = s ? value_check(output, s, e) : 0;
+
+	if (r == 0)
+		return 0;
+	const json_t *ref = json_object_get(output, "output_ref");
+	err_hint(e,
+		 b->node->kind == DSL_TOOL && ref
+			 ? "the program printed more than 1 MiB, which is not read as JSON: print less, or write a file"
+			 : "print one JSON object with exactly the schema's fields, or change the schema");
+	return err_wrap(e, r, "node %s", b->node->name.s);
+}
+
+static void to_fail(struct engine *en, const struct branch *b)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_NODE, ECANCELED, "node %s: the workflow went on to fail", b->node->name.s);
+	err_hint(&e, "the event edge_selected of that node says which condition led there");
+	engine_end(en, RUN_FAILED, &e, b->node->name.s);
+}
+
+static void go_on(struct engine *en, struct branch *b, json_t *output)
+{
+	struct err e = ERR_INIT;
+	const struct dsl_edge *edge = NULL;
+	json_t *input = NULL;
+
+	if (b->node->kind == DSL_ROUTER && b->node->mode.v == DSL_FAN_OUT_ALL) {
+		if (group_fork(en, b, output, &e) < 0)
+			engine_end(en, RUN_FAILED_RESUMABLE, &e, b->node->name.s);
+		return;
+	}
+	int r = edge_choose(en, b, output, &edge, &e);
+	if (r == 0 && edge && edge->dst)
+		r = edge_input(en, b, edge, output, &input, &e);
+	if (r < 0)
+		branch_failed(en, b, &e, true);
+	else if (!edge || edge->target == DSL_TO_DONE)
+		branch_done(en, b);
+	else if (edge->target == DSL_TO_FAIL)
+		to_fail(en, b);
+	else
+		branch_go(en, b, edge->dst, input);
+}
+
+static void save(struct engine *en, const char *node)
+{
+	if (en->phase != PHASE_RUNNING)
+		return;
+	if (en->branches)
+		checkpoint_write(en, node, true);
+	else if (en->places[0].isolated)
+		checkpoint_write(en, node, false); /* stopping the sandbox takes a while */
+}
+
+void step_finished(struct engine *en, struct branch *b, const struct node_result *r, uint64_t duration_ms,
+		   const struct err *e)
+{
+	struct err bad = ERR_INIT;
+	const char *node = b->node->name.s;
+
+	/* The run is ending: what a node that was told to end comes to is nobody's business any more. */
+	if (en->phase != PHASE_RUNNING)
+		return;
+	if (!e && check_output(en, b, r->output, &bad) < 0)
+		e = &bad;
+	if (e) {
+		emit_failed(en, b, r, e);
+		branch_failed(en, b, e, r->resumable || en->last_node);
+		return;
+	}
+	/* Its branch, and with it everything borrowed from there, may be gone when the way on is found. */
+	json_t *output = json_incref(r->output);
+	record(en, b, r, duration_ms);
+	if (en->phase == PHASE_RUNNING)
+		go_on(en, b, output);
+	json_decref(output);
+	save(en, node);
+}
+
+void engine_pump(struct engine *en)
+{
+	struct branch *b;
+
+	if (en->pumping || en->phase != PHASE_RUNNING)
+		return;
+	en->pumping = true;
+	for (unsigned i = 0; i < STEPS_IN_A_TURN && en->phase == PHASE_RUNNING && (b = next_ready(en)); i++)
+		step(en, b);
+	en->pumping = false;
+	if (en->phase != PHASE_RUNNING)
+		return;
+	if (!en->branches)
+		engine_end(en, RUN_FINISHED, NULL, NULL);
+	else if (next_ready(en))
+		engine_wake(en);
+}
