@@ -58,7 +58,11 @@ def problems_of(name, text):
     bare = code_of(text)
     lines = text.split('\n')
 
+    own = set(re.findall(r'^static [^;{}()]*?\b(\w+)\(', bare, re.M))  # a parser's accept() is no socket's
+
     def allowed(line, call):
+        if call in own:
+            return True
         for at in (line - 1, line - 2):
             m = ALLOW.search(lines[at]) if 0 <= at < len(lines) else None
             if m and m.group(1) == call:
