@@ -4,9 +4,6 @@
 #include <dsl/node.h>
 #include <dsl/text.h>
 
-struct arena;
-struct dsl_index;
-
 enum dsl_type { DSL_TYPE_NONE, DSL_STRING, DSL_BOOL, DSL_INT, DSL_FLOAT, DSL_JSON, DSL_STRINGS };
 
 struct dsl_var {
@@ -45,6 +42,7 @@ struct dsl_schema {
 	struct dsl_str name;
 	struct dsl_field *fields;
 	size_t n;
+	struct names *index; /* the library's own */
 };
 
 enum dsl_transport { DSL_TRANSPORT_NONE, DSL_STDIO, DSL_HTTP, DSL_SSE };

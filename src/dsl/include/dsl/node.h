@@ -62,8 +62,8 @@ struct dsl_edge;
 /* One struct for every kind; which properties a kind may have is the parser's table (and what it may not have is never
  * set). */
 struct dsl_node {
-	enum dsl_node_kind kind;
 	struct dsl_str name, description;
+	enum dsl_node_kind kind;
 	struct dsl_str input, output; /* schemas */
 	struct dsl_str publish;	      /* artifact */
 	struct dsl_word await;	      /* enum dsl_await */
