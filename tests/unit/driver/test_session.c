@@ -2,6 +2,7 @@
 #include "session_priv.h"
 
 #include <base/buf.h>
+#include <base/cleanup.h>
 #include <base/err.h>
 #include <base/json.h>
 #include <base/mem.h>
