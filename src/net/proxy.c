@@ -463,6 +463,9 @@ void proxy_stop(struct proxy *p, unsigned drain_ms, void (*done)(void *arg), voi
 	if (frame_send(p->conn, PROXY_STOP, 0, b.data, b.len, NULL, 0) < 0)
 		kill_process(p);
 	watch(p);
+	/* The loop's clock stands since its last turn, which may be long ago: without this the time would be up at
+	 * once. */
+	uv_update_time(uv_handle_get_loop((uv_handle_t *)&p->guard));
 	(void)uv_timer_start(&p->guard, too_late, (uint64_t)drain_ms + GRACE_MS, 0);
 }
 

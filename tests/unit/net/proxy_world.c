@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -247,7 +248,9 @@ struct service {
 static void *connection(void *arg)
 {
 	struct service *s = arg;
+	int on = 1;
 
+	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	s->serve(s->fd);
 	(void)close(s->fd);
 	free(s);
