@@ -147,22 +147,18 @@ def programs(base):
 
 @pytest.fixture(scope='session')
 def ordinary():
-    """The ordinary user: made for root (and removed again), himself otherwise."""
+    """The ordinary user: made for root (tests/run removes him again), himself otherwise."""
     if not AM_ROOT:
         me = pwd.getpwuid(os.getuid())
-        yield Person(me.pw_name, me.pw_uid, me.pw_gid, me.pw_dir)
-        return
-    made = False
-    try:
-        entry = pwd.getpwnam(ORDINARY)
-    except KeyError:
-        subprocess.run(['useradd', '--create-home', '--shell', '/bin/sh', ORDINARY], check=True)
-        made = True
-        entry = pwd.getpwnam(ORDINARY)
-    yield Person(ORDINARY, entry.pw_uid, entry.pw_gid, entry.pw_dir)
-    if made:
-        subprocess.run(['userdel', '--remove', ORDINARY], check=False, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+        return Person(me.pw_name, me.pw_uid, me.pw_gid, me.pw_dir)
+    with contextlib.suppress(KeyError):
+        return person_of(pwd.getpwnam(ORDINARY))
+    subprocess.run(['useradd', '--system', '--no-create-home', '--shell', '/bin/sh', ORDINARY], check=True)
+    return person_of(pwd.getpwnam(ORDINARY))
+
+
+def person_of(entry):
+    return Person(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
 
 @pytest.fixture(scope='session', params=['root', 'user'] if AM_ROOT else ['user'])
