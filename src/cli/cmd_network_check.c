@@ -113,7 +113,7 @@ static int run(const struct invocation *inv, struct err *e)
 }
 
 static const struct option_row options[] = {
-	NETWORK_FLAG_ROWS(struct check_opts, network, "allowlist"),
+	NETWORK_FLAG_ROWS("mode", struct check_opts, network, "allowlist"),
 	{.name = "json",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct check_opts, json),

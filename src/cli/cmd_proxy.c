@@ -229,6 +229,8 @@ static int run_server(const struct proxy_opts *o, struct server *s, struct err *
 
 	int r = network_flags_policy(&o->network, &policy, e);
 	if (r == 0)
+		r = network_flags_check_resolve(&o->resolve, e);
+	if (r == 0)
 		r = choose_token(o, s, &token, e);
 	if (r == 0 && o->events)
 		r = event_file_open(o->events, NULL, &s->events, e);
@@ -283,7 +285,7 @@ static const struct option_row options[] = {
 	 .value = "ADDRESS",
 	 .offset = offsetof(struct proxy_opts, listen),
 	 .help = "HOST:PORT (port 0: any free one) or unix:PATH"},
-	NETWORK_FLAG_ROWS(struct proxy_opts, network, "allowlist"),
+	NETWORK_FLAG_ROWS("mode", struct proxy_opts, network, "allowlist"),
 	{.name = "token-file",
 	 .kind = OPTION_STRING,
 	 .value = "FILE",
@@ -293,11 +295,7 @@ static const struct option_row options[] = {
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct proxy_opts, no_auth),
 	 .help = "serve everyone who reaches the address"},
-	{.name = "resolve",
-	 .kind = OPTION_LIST,
-	 .value = "HOST:IP",
-	 .offset = offsetof(struct proxy_opts, resolve),
-	 .help = "an answer that comes before any look-up; the address is checked like any other"},
+	RESOLVE_ROW(struct proxy_opts, resolve),
 	{.name = "events",
 	 .kind = OPTION_STRING,
 	 .value = "FILE",

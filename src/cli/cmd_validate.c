@@ -8,27 +8,24 @@
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/json.h>
-#include <dsl/ast.h>
-#include <dsl/diag.h>
 
 struct validate_opts {
 	const char *workspace;
 	bool json;
 };
 
-static void show(const char *path, const struct dsl_file *f)
+static void show(const char *path, const struct workflow *w)
 {
 	auto_buf findings = BUF_INIT(16 * 1024 * 1024);
+	size_t errors = workflow_errors(w), warnings = workflow_warnings(w);
 
-	/* Beyond the limit the rest is left out: nobody reads that much. */
-	(void)dsl_diags_format(&findings, f);
+	workflow_findings(w, &findings);
 	out_printf("%s", buf_str(&findings));
-	if (f->n_errors + f->n_warnings == 0) {
+	if (errors + warnings == 0)
 		out_printf("%s: ok\n", path);
-		return;
-	}
-	out_printf("%s: %zu error%s, %zu warning%s\n", path, f->n_errors, f->n_errors == 1 ? "" : "s", f->n_warnings,
-		   f->n_warnings == 1 ? "" : "s");
+	else
+		out_printf("%s: %zu error%s, %zu warning%s\n", path, errors, errors == 1 ? "" : "s", warnings,
+			   warnings == 1 ? "" : "s");
 }
 
 static int run(const struct invocation *inv, struct err *e)
@@ -43,12 +40,12 @@ static int run(const struct invocation *inv, struct err *e)
 	if (r < 0)
 		return r;
 	if (o->json) {
-		auto_json doc = dsl_diags_json(w.file);
+		auto_json doc = workflow_findings_json(&w);
 		out_json(doc);
 	} else {
-		show(inv->args[0], w.file);
+		show(inv->args[0], &w);
 	}
-	return w.file->n_errors ? 2 : 0;
+	return workflow_errors(&w) ? 2 : 0;
 }
 
 static const struct option_row options[] = {

@@ -14,9 +14,9 @@ struct network_flags {
 
 extern const char *const network_mode_words[];
 
-/* Rows for a command whose options have a struct network_flags as `member`. */
-#define NETWORK_FLAG_ROWS(type, member, default_mode)                                                                  \
-	{.name = "mode",                                                                                               \
+/* Rows for a command whose options have a struct network_flags as `member`; mode_name is the mode's option. */
+#define NETWORK_FLAG_ROWS(mode_name, type, member, default_mode)                                                       \
+	{.name = mode_name,                                                                                            \
 	 .kind = OPTION_WORD,                                                                                          \
 	 .value = "MODE",                                                                                              \
 	 .words = network_mode_words,                                                                                  \
@@ -32,6 +32,16 @@ extern const char *const network_mode_words[];
 		.help = "[!]host[:port]; the host may begin with *. (one label) or **. (any), or be an address or "    \
 			"CIDR"                                                                                         \
 	}
+
+/* The row of --resolve. */
+#define RESOLVE_ROW(type, member)                                                                                      \
+	{                                                                                                              \
+		.name = "resolve", .kind = OPTION_LIST, .value = "HOST:IP", .offset = offsetof(type, member),          \
+		.help = "an answer of the proxy that comes before any look-up; the address is checked like any other"  \
+	}
+
+/* Whether every entry of --resolve is HOST:IP; the proxy itself would notice only once it runs. */
+int network_flags_check_resolve(const struct strv *entries, struct err *e) __attribute__((warn_unused_result));
 
 /* The policy that the flags describe, allowlist when no mode is given. */
 int network_flags_policy(const struct network_flags *f, struct policy **ret, struct err *e)

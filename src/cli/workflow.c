@@ -1,12 +1,12 @@
-/* Reading a workflow file for a command: the bytes once (their sha-256 and the parser must see the same), then both
- * steps of the language's front end. The environment is looked at here and not in the language's library. */
+/* Reading a workflow file for a command: the bytes once (their sha-256 and the parser must see the same), both steps of
+ * the language's front end, then the sandbox blocks. The environment is looked at here and not in the libraries. */
 #include "workflow.h"
 #include "output.h"
 
 #include <base/buf.h>
 #include <base/err.h>
 #include <base/file.h>
-#include <base/str.h>
+#include <base/json.h>
 #include <dsl/check.h>
 #include <dsl/diag.h>
 #include <dsl/parse.h>
@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+enum { MAX_FINDINGS = 16 * 1024 * 1024 };
 
 static const char *from_environment(void *arg, const char *name)
 {
@@ -42,40 +44,94 @@ static int read_source(const char *path, struct workflow *w, struct err *e)
 	return r;
 }
 
-int workflow_read(const char *path, const char *project_dir, struct workflow *ret, struct err *e)
+int workflow_read(const char *path, const char *workspace, struct workflow *ret, struct err *e)
 {
-	const struct dsl_env env = {.get = from_environment, .project_dir = project_dir};
+	const struct dsl_env env = {.get = from_environment, .project_dir = workspace};
 	int r = read_source(path, ret, e);
 
 	if (r < 0)
 		return r;
 	/* Both steps report in the file's list of findings; the second leaves out what the first made unknowable. */
-	(void)!dsl_parse(path, ret->source, ret->len, &env, &ret->file);
+	r = dsl_parse(path, ret->source, ret->len, &env, &ret->file);
 	(void)dsl_check(ret->file, NULL);
+	if (r == 0)
+		sandbox_check_file(ret->file, workspace, &ret->sandbox);
 	return 0;
 }
 
-int workflow_load(const char *path, const char *project_dir, struct workflow *ret, struct err *e)
+size_t workflow_errors(const struct workflow *w)
 {
-	int r = workflow_read(path, project_dir, ret, e);
+	return w->file->n_errors + w->sandbox.n;
+}
+
+size_t workflow_warnings(const struct workflow *w)
+{
+	return w->file->n_warnings;
+}
+
+/* A finding about a sandbox block in the form of the language's own. */
+static struct dsl_diag as_diag(const struct sandbox_finding *f)
+{
+	return (struct dsl_diag){
+		.code = "C044",
+		.severity = DSL_ERROR,
+		.pos = f->pos,
+		.message = f->err.msg,
+		.hint = f->err.hint[0] ? f->err.hint : NULL,
+	};
+}
+
+void workflow_findings(const struct workflow *w, struct buf *to)
+{
+	int r = dsl_diags_format(to, w->file);
+
+	for (size_t i = 0; r == 0 && i < w->sandbox.n; i++) {
+		const struct dsl_diag d = as_diag(&w->sandbox.v[i]);
+		r = dsl_diag_format(to, w->file, &d);
+	}
+}
+
+json_t *workflow_findings_json(const struct workflow *w)
+{
+	json_t *doc = dsl_diags_json(w->file);
+	json_t *list = json_object_get(doc, "diagnostics");
+
+	for (size_t i = 0; i < w->sandbox.n; i++) {
+		const struct dsl_diag d = as_diag(&w->sandbox.v[i]);
+		json_t *j = json_object();
+		json_put_str(j, "code", d.code);
+		json_put_str(j, "severity", "error");
+		json_put_int(j, "line", d.pos.line);
+		json_put_int(j, "column", d.pos.column);
+		json_put_str(j, "message", d.message);
+		json_put_str(j, "hint", d.hint);
+		(void)json_array_append_new(list, j);
+	}
+	json_put_bool(doc, "ok", workflow_errors(w) == 0);
+	return doc;
+}
+
+int workflow_load(const char *path, const char *workspace, struct workflow *ret, struct err *e)
+{
+	int r = workflow_read(path, workspace, ret, e);
 
 	if (r < 0)
 		return r;
-	const struct dsl_file *f = ret->file;
-	auto_buf findings = BUF_INIT(16 * 1024 * 1024);
-	/* Beyond the limit the rest is left out: nobody reads that much. */
-	(void)dsl_diags_format(&findings, f);
+	auto_buf findings = BUF_INIT(MAX_FINDINGS);
+	workflow_findings(ret, &findings);
 	print_text(buf_str(&findings));
-	if (!f->n_errors)
+	size_t n = workflow_errors(ret);
+	if (n == 0)
 		return 0;
-	r = err_set(e, ERR_INPUT, EINVAL, "read %s: the workflow has %zu error%s, shown above", path, f->n_errors,
-		    f->n_errors == 1 ? "" : "s");
+	r = err_set(e, ERR_INPUT, EINVAL, "read %s: the workflow has %zu error%s, shown above", path, n,
+		    n == 1 ? "" : "s");
 	err_hint(e, "Mend the file; `iterion validate %s` checks it without running anything.", path);
 	return r;
 }
 
 void workflow_done(struct workflow *w)
 {
+	sandbox_findings_done(&w->sandbox);
 	dsl_file_free(w->file);
 	free(w->source);
 	*w = (struct workflow){0};

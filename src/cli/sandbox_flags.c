@@ -1,0 +1,110 @@
+/* From flags, a file and the environment to the sandbox that a command starts: the one place where the resolver's
+ * inputs are gathered, so that every command with these flags comes to the same answer. */
+#include "sandbox_flags.h"
+#include "network_flags.h"
+
+#include <base/err.h>
+#include <base/mem.h>
+#include <base/str.h>
+#include <config.h>
+#include <driver/driver.h>
+#include <dsl/ast.h>
+#include <sandbox/block.h>
+#include <sandbox/vars.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *const sandbox_mode_words[] = {"auto", "inline", "none", NULL};
+const char *const host_state_words[] = {"auto", "none", NULL};
+
+/* A bad variable of the environment is the user's to mend, like a bad flag. */
+static int as_usage(int r, struct err *e)
+{
+	if (r < 0 && e && e->kind != ERR_INPUT)
+		err_set_kind(e, ERR_USAGE);
+	return r;
+}
+
+static int load_block(const struct dsl_file *file, const char *workspace, struct sandbox_block *ret, bool *ret_there,
+		      struct err *e)
+{
+	const struct dsl_sandbox *b = file && file->workflow ? file->workflow->sandbox : NULL;
+	const struct sandbox_vars v = {
+		.env = (const char *const *)environ,
+		.workspace = workspace,
+		.container_workspace = b ? b->workspace_folder.s : NULL,
+	};
+
+	*ret_there = b != NULL;
+	return b ? sandbox_block_load(file->name, b, &v, "workflow sandbox: block", ret, e) : 0;
+}
+
+/* What --network, --preset and --rule add to what the file says. */
+static void add_network(struct sandbox_network *n, const struct network_flags *f)
+{
+	bool more = f->presets.n || f->rules.n;
+
+	if (f->mode)
+		(void)network_mode_parse(f->mode, &n->mode);
+	else if (more && n->mode == NETWORK_OPEN)
+		n->mode = NETWORK_ALLOWLIST;
+	for (size_t i = 0; i < f->presets.n; i++)
+		strv_add(&n->presets, f->presets.v[i]);
+	for (size_t i = 0; i < f->rules.n; i++)
+		strv_add(&n->rules, f->rules.v[i]);
+}
+
+/* The driver decides whether an image is needed. noop runs the host's own programs, in its way. */
+static int settle(struct sandbox_choice *c, struct err *e)
+{
+	const struct driver *d;
+	const char *reason;
+
+	if (c->resolved.spec.mode == SANDBOX_NONE) {
+		c->driver = "noop";
+		return as_usage(sandbox_settle(&c->resolved, true, e), e);
+	}
+	int r = driver_choose(c->resolved.driver, &d, &reason, e);
+	if (r < 0)
+		return r;
+	c->driver = driver_name(d);
+	bool host_toolchain = driver_caps(d)->host_toolchain || str_eq(c->driver, "noop");
+	return as_usage(sandbox_settle(&c->resolved, host_toolchain, e), e);
+}
+
+int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_flags *network,
+			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
+{
+	auto_sandbox_block block = {0};
+	bool there;
+
+	int r = load_block(file, workspace, &block, &there, e);
+	if (r < 0)
+		return r;
+	char *image = sandbox_builtin_image(ITERION_VERSION);
+	const struct sandbox_inputs in = {
+		.flag = {.mode = f->mode, .host_state = f->host_state, .driver = f->driver},
+		.env =
+			{
+				.mode = getenv("ITERION_SANDBOX_DEFAULT"),
+				.host_state = getenv("ITERION_SANDBOX_HOST_STATE"),
+				.driver = getenv("ITERION_SANDBOX_DRIVER"),
+				.default_image = getenv("ITERION_SANDBOX_DEFAULT_IMAGE"),
+			},
+		.workflow = there ? &block : NULL,
+		.builtin_image = image,
+	};
+	r = as_usage(sandbox_resolve(&in, &ret->resolved, e), e);
+	free(image);
+	if (r < 0)
+		return r;
+	if (network)
+		add_network(&ret->resolved.spec.network, network);
+	return settle(ret, e);
+}
+
+void sandbox_choice_done(struct sandbox_choice *c)
+{
+	sandbox_resolved_done(&c->resolved);
+}

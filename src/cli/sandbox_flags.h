@@ -1,0 +1,51 @@
+/* --sandbox and its kin: the same flags for every command that makes a sandbox. */
+#pragma once
+
+#include "command.h"
+
+#include <sandbox/resolve.h>
+
+struct dsl_file;
+struct err;
+struct network_flags;
+
+struct sandbox_flags {
+	const char *mode;	/* NULL: not given */
+	const char *driver;	/* NULL: not given */
+	const char *host_state; /* NULL: not given */
+};
+
+extern const char *const sandbox_mode_words[];
+extern const char *const host_state_words[];
+
+/* Rows for a command whose options have a struct sandbox_flags as `member`. */
+#define SANDBOX_FLAG_ROWS(type, member)                                                                                \
+	{.name = "sandbox",                                                                                            \
+	 .kind = OPTION_WORD,                                                                                          \
+	 .value = "MODE",                                                                                              \
+	 .words = sandbox_mode_words,                                                                                  \
+	 .offset = offsetof(type, member.mode),                                                                        \
+	 .help = "over the workflow's block; auto keeps a block that says more"},                                      \
+		{.name = "sandbox-driver",                                                                             \
+		 .kind = OPTION_STRING,                                                                                \
+		 .value = "NAME",                                                                                      \
+		 .offset = offsetof(type, member.driver),                                                              \
+		 .help = "how the sandbox is made: native, or noop to run unsandboxed (default: what works here)"},    \
+	{                                                                                                              \
+		.name = "sandbox-host-state", .kind = OPTION_WORD, .value = "STATE", .words = host_state_words,        \
+		.offset = offsetof(type, member.host_state),                                                           \
+		.help = "whether the user's agent state and caches are mounted"                                        \
+	}
+
+struct sandbox_choice {
+	struct sandbox_resolved resolved;
+	const char *driver; /* the one that will serve; static */
+};
+
+/* The sandbox that these flags, the file's block (file NULL: none) and the environment come to, and the driver that
+ * will make it. network (NULL: none) comes over the block's. The caller calls sandbox_choice_done in any case. */
+int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_flags *network,
+			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
+	__attribute__((warn_unused_result));
+void sandbox_choice_done(struct sandbox_choice *c);
+#define auto_sandbox_choice __attribute__((cleanup(sandbox_choice_done))) struct sandbox_choice
