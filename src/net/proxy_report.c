@@ -42,18 +42,36 @@ struct proxy_report *proxy_report_new(uv_loop_t *loop,
 	return r;
 }
 
-void proxy_report_flush(struct proxy_report *r)
+static void clear(struct proxy_report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		struct entry *b = &r->v[i];
-		if (b->held)
-			r->send(r->arg, b->host, b->port, b->reason, b->rule, b->held);
-		free(b->host);
-		free(b->reason);
-		free(b->rule);
+		free(r->v[i].host);
+		free(r->v[i].reason);
+		free(r->v[i].rule);
 	}
 	r->n = 0;
 	(void)uv_timer_stop(&r->window);
+}
+
+void proxy_report_flush(struct proxy_report *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct entry *b = &r->v[i];
+		if (b->held)
+			r->send(r->arg, b->host, b->port, b->reason, b->rule, b->held);
+	}
+	clear(r);
+}
+
+static void closed(uv_handle_t *h)
+{
+	free(h->data);
+}
+
+void proxy_report_free(struct proxy_report *r)
+{
+	clear(r);
+	uv_close((uv_handle_t *)&r->window, closed);
 }
 
 static void window_over(uv_timer_t *t)

@@ -17,3 +17,6 @@ void proxy_report_blocked(struct proxy_report *r, const char *host, unsigned por
 
 /* Hands on everything that is held back. */
 void proxy_report_flush(struct proxy_report *r);
+
+/* Drops what is held back; the memory goes when the loop has let go of its timer. */
+void proxy_report_free(struct proxy_report *r);
