@@ -21,9 +21,10 @@ bool block_next(struct parser *p, struct block *b)
 			b->indent = indent;
 		if (indent == b->indent)
 			return true;
-		diag_error(p->f, "P003", lex_peek(&p->lx)->pos,
-			   "lines of one block start in the same column; a deeper block follows a line that ends in ':'",
-			   "indented by %u, but this block's lines are indented by %u", indent, (unsigned)b->indent);
+		diag_error(
+			p->f, "P003", lex_peek(&p->lx)->pos,
+			"lines of one block start in the same column; a deeper block follows a line that ends in ':'",
+			"indented by %u, but this block's lines are indented by %u", indent, (unsigned)b->indent);
 		if (indent < b->indent)
 			return true;
 		skip_property(p);

@@ -220,8 +220,8 @@ static void parse_attachment(struct parser *p)
 		if (strcmp(kind.s, attachment_words[i].name) == 0)
 			a->kind.v = attachment_words[i].value;
 	if (!a->kind.v)
-		diag_error(p->f, "P008", kind.pos, "an attachment is a file or an image", "\"%s\" is no attachment type",
-			   kind.s);
+		diag_error(p->f, "P008", kind.pos, "an attachment is a file or an image",
+			   "\"%s\" is no attachment type", kind.s);
 	ARENA_PUSH(st->arena, p->f->attachments, p->f->n_attachments, a);
 	add_name(p, &st->attachments, &a->name, a, "attachment", "C050");
 	if (expect_block(p, "what describes an attachment"))

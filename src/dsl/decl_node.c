@@ -11,8 +11,11 @@
 #define NODE(field) offsetof(struct dsl_node, field)
 
 static const struct word session_words[] = {
-	{"fresh", DSL_FRESH}, {"inherit", DSL_INHERIT},		      {"inherit_if_available", DSL_INHERIT_IF_AVAILABLE},
-	{"fork", DSL_FORK},   {"artifacts_only", DSL_ARTIFACTS_ONLY},
+	{"fresh", DSL_FRESH},
+	{"inherit", DSL_INHERIT},
+	{"inherit_if_available", DSL_INHERIT_IF_AVAILABLE},
+	{"fork", DSL_FORK},
+	{"artifacts_only", DSL_ARTIFACTS_ONLY},
 };
 const struct word interaction_words[4] = {
 	{"none", DSL_INTERACT_NONE},
@@ -184,9 +187,9 @@ static const struct prop compute_rows[] = {
 
 #define ROWS(rows) rows, ARRAY_LEN(rows)
 static const struct props node_props[] = {
-	[DSL_AGENT] = {"an agent", ROWS(llm_rows)}, [DSL_JUDGE] = {"a judge", ROWS(llm_rows)},
+	[DSL_AGENT] = {"an agent", ROWS(llm_rows)},	[DSL_JUDGE] = {"a judge", ROWS(llm_rows)},
 	[DSL_ROUTER] = {"a router", ROWS(router_rows)}, [DSL_HUMAN] = {"a human", ROWS(human_rows)},
-	[DSL_TOOL] = {"a tool", ROWS(tool_rows)}, [DSL_COMPUTE] = {"a compute", ROWS(compute_rows)},
+	[DSL_TOOL] = {"a tool", ROWS(tool_rows)},	[DSL_COMPUTE] = {"a compute", ROWS(compute_rows)},
 };
 
 static const char *const kind_names[] = {

@@ -87,8 +87,8 @@ static void read_secrets(struct parser *p, const struct token *key, void *field)
 			continue;
 		read_props(p, &secret_props, &secret, NULL);
 		if (names_add(&names, p->f->state->arena, secret.name.s, s))
-			diag_error(p->f, "C044", secret.name.pos, "keep one of them", "the secret \"%s\" is given twice",
-				   secret.name.s);
+			diag_error(p->f, "C044", secret.name.pos, "keep one of them",
+				   "the secret \"%s\" is given twice", secret.name.s);
 		ARENA_PUSH(p->f->state->arena, s->secrets, s->n_secrets, secret);
 	}
 }
@@ -138,7 +138,8 @@ static void read_short_form(struct parser *p, struct dsl_sandbox *s)
 static void finish_block(struct parser *p, struct dsl_sandbox *s, size_t n)
 {
 	if (n == 0)
-		diag_error(p->f, "C044", s->pos, "write sandbox: auto, or give the block an image", "an empty sandbox block");
+		diag_error(p->f, "C044", s->pos, "write sandbox: auto, or give the block an image",
+			   "an empty sandbox block");
 	if (s->image.s && s->build.pos.line)
 		diag_error(p->f, "C044", s->build.pos, "keep one of them", "a sandbox has an image and a build");
 	if (s->image.s && !s->image.len)

@@ -165,8 +165,8 @@ bool parse_edge(struct parser *p, void *workflow)
 
 static void finish_budget(struct parser *p, struct dsl_budget *b)
 {
-	if (b->max_duration.s && (str_parse_duration(b->max_duration.s, &b->max_duration_ms) < 0 ||
-				  b->max_duration_ms == 0))
+	if (b->max_duration.s &&
+	    (str_parse_duration(b->max_duration.s, &b->max_duration_ms) < 0 || b->max_duration_ms == 0))
 		diag_error(p->f, "P007", b->max_duration.pos, "write a duration such as \"30m\" or \"1h30m\"",
 			   "\"%.100s\" is no duration", b->max_duration.s);
 }

@@ -80,8 +80,8 @@ static int expand_one(struct expansion *x, const char *s, size_t n, size_t name_
 		return expand_into(x, s + from, end - from, depth + 1);
 	if (x->how == EXPAND_KEEP)
 		return buf_add(&x->out, s, n);
-	diag_warning(x->p->f, "P013", x->pos, "set it, or write ${NAME:-default}", "the environment variable %.*s is not set",
-		     (int)MIN(name_len, (size_t)100), s + 2);
+	diag_warning(x->p->f, "P013", x->pos, "set it, or write ${NAME:-default}",
+		     "the environment variable %.*s is not set", (int)MIN(name_len, (size_t)100), s + 2);
 	return 0;
 }
 

@@ -37,8 +37,8 @@ bool json_truthy(const json_t *v)
 const char *expr_type_name(const json_t *v)
 {
 	static const char *const names[] = {
-		[JSON_OBJECT] = "object", [JSON_ARRAY] = "list",  [JSON_STRING] = "string", [JSON_INTEGER] = "int",
-		[JSON_REAL] = "float",	  [JSON_TRUE] = "bool",	  [JSON_FALSE] = "bool",    [JSON_NULL] = "null",
+		[JSON_OBJECT] = "object", [JSON_ARRAY] = "list", [JSON_STRING] = "string", [JSON_INTEGER] = "int",
+		[JSON_REAL] = "float",	  [JSON_TRUE] = "bool",	 [JSON_FALSE] = "bool",	   [JSON_NULL] = "null",
 	};
 
 	return v ? names[json_typeof(v)] : "null";

@@ -58,8 +58,7 @@ static json_t *concat_one(struct eval *v, json_t *sum, json_t *a)
 		return json_copy(a);
 	json_t *item;
 	size_t i;
-	json_array_foreach(a, i, item)
-		append(sum, item);
+	json_array_foreach(a, i, item) append(sum, item);
 	return json_incref(sum);
 }
 
@@ -90,7 +89,8 @@ static json_t *fn_unique(struct eval *v, const struct expr_node *n)
 	if (!json_is_array(a))
 		return json_is_null(a) ? json_array() : bad_argument(v, "unique", "a list", a);
 	json_t *list = json_array();
-	json_array_foreach(a, i, item) {
+	json_array_foreach(a, i, item)
+	{
 		char *key = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
 		if (!key)
 			abort();
@@ -115,11 +115,11 @@ static json_t *fn_contains(struct eval *v, const struct expr_node *n)
 	if (json_is_null(a))
 		return json_false();
 	if (json_is_array(a)) {
-		json_array_foreach(a, i, item)
-			if (json_equal(item, b) || (json_is_number(item) && json_is_number(b) &&
-						    !(json_number_value(item) < json_number_value(b)) &&
-						    !(json_number_value(item) > json_number_value(b))))
-				return json_true();
+		json_array_foreach(a, i,
+				   item) if (json_equal(item, b) ||
+					     (json_is_number(item) && json_is_number(b) &&
+					      !(json_number_value(item) < json_number_value(b)) &&
+					      !(json_number_value(item) > json_number_value(b)))) return json_true();
 		return json_false();
 	}
 	if (!json_is_string(b))
@@ -161,7 +161,8 @@ static json_t *fn_join(struct eval *v, const struct expr_node *n)
 		return bad_argument(v, "join", "a list", a);
 	if (!json_is_string(sep))
 		return bad_argument(v, "join", "a string between the items", sep);
-	json_array_foreach(a, i, item) {
+	json_array_foreach(a, i, item)
+	{
 		int r = i ? buf_add(&b, json_string_value(sep), json_string_length(sep)) : 0;
 		if (r == 0)
 			r = add_text(&b, item);

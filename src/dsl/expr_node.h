@@ -22,7 +22,7 @@ enum expr_kind {
 
 /* One .name or [index] behind a value. */
 struct expr_step {
-	const char *name;	      /* NULL: by index */
+	const char *name; /* NULL: by index */
 	const struct expr_node *index;
 };
 
@@ -38,7 +38,7 @@ struct expr_node {
 	struct dsl_ref ref; /* of a path; ref.n counts the steps too, for those who look at references */
 	const char *text;   /* a literal string */
 	size_t len;
-	json_t *value;	    /* another literal: static singletons, numbers in num */
+	json_t *value; /* another literal: static singletons, numbers in num */
 	bool is_int, is_number;
 	long long integer;
 	double real;

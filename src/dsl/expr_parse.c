@@ -51,8 +51,8 @@ __attribute__((format(printf, 4, 5))) static struct expr_node *fail(struct curso
 
 static char peek(struct cursor *c)
 {
-	while (c->at < c->len && (c->s[c->at] == ' ' || c->s[c->at] == '\t' || c->s[c->at] == '\n' ||
-				  c->s[c->at] == '\r'))
+	while (c->at < c->len &&
+	       (c->s[c->at] == ' ' || c->s[c->at] == '\t' || c->s[c->at] == '\n' || c->s[c->at] == '\r'))
 		c->at++;
 	c->start = c->at;
 	return c->at < c->len ? c->s[c->at] : '\0';
@@ -173,8 +173,8 @@ static struct expr_node *parse_string(struct cursor *c, bool escaped)
 	size_t from = c->at + 1 + escaped, end = from;
 	char quote = c->s[from - 1];
 
-	while (end < c->len && !(escaped ? c->s[end] == '\\' && end + 1 < c->len && c->s[end + 1] == quote
-					 : c->s[end] == quote))
+	while (end < c->len &&
+	       !(escaped ? c->s[end] == '\\' && end + 1 < c->len && c->s[end + 1] == quote : c->s[end] == quote))
 		end += !escaped && c->s[end] == '\\' ? 2 : 1;
 	if (end >= c->len)
 		return fail(c, c->start, NULL, "a string that does not end");

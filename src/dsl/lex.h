@@ -33,9 +33,9 @@ struct lexer {
 	size_t len, at;
 	uint32_t line;
 	size_t line_start;
-	bool fresh;	 /* at the start of a line, nothing of it read */
-	bool open;	 /* a line was opened and none of its tokens taken */
-	uint32_t indent; /* of that line */
+	bool fresh;	    /* at the start of a line, nothing of it read */
+	bool open;	    /* a line was opened and none of its tokens taken */
+	uint32_t indent;    /* of that line */
 	struct token token; /* the one looked at */
 	bool ahead;	    /* token is not taken yet */
 };

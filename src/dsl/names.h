@@ -11,8 +11,8 @@ struct names {
 		const char *name;
 		void *value;
 		uint32_t hash;
-	} *slots;
-	size_t n, cap; /* cap is 0 or a power of two */
+	} * slots;
+	size_t n, cap;	    /* cap is 0 or a power of two */
 	const char **order; /* the names in the order they were added */
 };
 

@@ -31,8 +31,8 @@ void add_name(struct parser *p, struct names *names, const struct dsl_str *name,
 	const struct dsl_str *earlier = names_add(names, p->f->state->arena, name->s, value);
 
 	if (earlier)
-		diag_error(p->f, code, name->pos, "rename one of them",
-			   "the %s \"%s\" is declared already, in line %u", what, name->s, earlier->pos.line);
+		diag_error(p->f, code, name->pos, "rename one of them", "the %s \"%s\" is declared already, in line %u",
+			   what, name->s, earlier->pos.line);
 }
 
 void make_text(struct parser *p, enum template_lang lang, const struct dsl_str *src, struct dsl_text *ret)
@@ -63,11 +63,11 @@ static const struct {
 	const char *keyword;
 	void (*parse)(struct parser *p, const struct token *key, void *unused);
 } declarations[] = {
-	{"vars", parse_vars},	    {"presets", parse_presets},	      {"attachments", parse_attachments},
-	{"prompt", parse_prompt},   {"schema", parse_schema},	      {"mcp_server", parse_mcp_server},
-	{"agent", parse_node},	    {"judge", parse_node},	      {"router", parse_node},
-	{"human", parse_node},	    {"tool", parse_node},	      {"compute", parse_node},
-	{"cursor", parse_cursor},   {"workflow", parse_workflow},
+	{"vars", parse_vars},	  {"presets", parse_presets},	{"attachments", parse_attachments},
+	{"prompt", parse_prompt}, {"schema", parse_schema},	{"mcp_server", parse_mcp_server},
+	{"agent", parse_node},	  {"judge", parse_node},	{"router", parse_node},
+	{"human", parse_node},	  {"tool", parse_node},		{"compute", parse_node},
+	{"cursor", parse_cursor}, {"workflow", parse_workflow},
 };
 
 static void parse_declaration(struct parser *p)
@@ -89,7 +89,8 @@ static void parse_declaration(struct parser *p)
 	}
 	char *word = arena_strndup(p->f->state->arena, key.s, MIN(key.len, (size_t)64));
 	diag_error(p->f, "P002", key.pos,
-		   hint_nearest(p->f, word, names, ARRAY_LEN(names), "a file holds vars, presets, attachments, prompt, "
+		   hint_nearest(p->f, word, names, ARRAY_LEN(names),
+				"a file holds vars, presets, attachments, prompt, "
 				"schema, mcp_server, agent, judge, router, human, tool, compute, cursor and workflow "
 				"declarations"),
 		   "unknown declaration \"%s\"", word);

@@ -9,10 +9,10 @@ struct buf;
 struct err;
 
 enum place {
-	PLACE_CODE,    /* as a word or literal of its own */
-	PLACE_DOUBLE,  /* inside "…" */
-	PLACE_SINGLE,  /* inside '…' */
-	PLACE_STRING,  /* inside a string of a script, of any kind */
+	PLACE_CODE,   /* as a word or literal of its own */
+	PLACE_DOUBLE, /* inside "…" */
+	PLACE_SINGLE, /* inside '…' */
+	PLACE_STRING, /* inside a string of a script, of any kind */
 	PLACE_COMMENT,
 	PLACE_NUMBER,  /* inside $((…)) */
 	PLACE_REFUSED, /* no value can be put here safely */
@@ -48,11 +48,11 @@ enum { SCRIPT_FRAMES_MAX = 64 };
 /* The same for JavaScript and Python. */
 struct script_scan {
 	bool python;
-	char quote;    /* the string one is in; 0: none */
+	char quote; /* the string one is in; 0: none */
 	bool triple, raw, bytes;
 	bool line_comment, block_comment, regex, regex_class;
-	char last;     /* the last character that is no space */
-	char word[3];  /* letters right before a quote: a prefix of a Python string */
+	char last;			  /* the last character that is no space */
+	char word[3];			  /* letters right before a quote: a prefix of a Python string */
 	size_t braces[SCRIPT_FRAMES_MAX]; /* open braces in each ${…} of template strings */
 	size_t depth;
 	const char *lost;

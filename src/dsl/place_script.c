@@ -144,12 +144,12 @@ void script_feed(struct script_scan *s, const char *text, size_t len)
 
 enum place script_place(struct script_scan *s, const char **ret_why)
 {
-	*ret_why = s->lost	      ? s->lost
-		   : s->regex	      ? "inside a regular expression"
-		   : !s->quote	      ? NULL
-		   : s->raw	      ? "inside a raw string"
-		   : s->bytes	      ? "inside a bytes string"
-				      : NULL;
+	*ret_why = s->lost     ? s->lost
+		   : s->regex  ? "inside a regular expression"
+		   : !s->quote ? NULL
+		   : s->raw    ? "inside a raw string"
+		   : s->bytes  ? "inside a bytes string"
+			       : NULL;
 	if (*ret_why)
 		return PLACE_REFUSED;
 	if (s->line_comment || s->block_comment)
@@ -225,7 +225,8 @@ static int put_items(struct buf *to, bool python, const json_t *list, unsigned d
 	size_t i;
 	int r = buf_putc(to, '[');
 
-	json_array_foreach(list, i, item) {
+	json_array_foreach(list, i, item)
+	{
 		if (r == 0 && i)
 			r = buf_putc(to, ',');
 		if (r == 0)
@@ -244,7 +245,8 @@ static int put_members(struct buf *to, bool python, const json_t *object, unsign
 	bool first = true;
 	int r = buf_putc(to, '{');
 
-	json_object_foreach(o, key, value) {
+	json_object_foreach(o, key, value)
+	{
 		if (r == 0 && !first)
 			r = buf_putc(to, ',');
 		/* In JavaScript {["__proto__"]: …} is a plain member, {"__proto__": …} sets the prototype. */

@@ -274,13 +274,13 @@ enum place shell_place(struct shell_scan *s, const char **ret_why)
 	bool dollar = s->last == '$' && s->quote == QUOTE_NONE;
 
 	s->last = 'x';
-	*ret_why = s->lost                             ? s->lost
-		   : s->in_heredoc                     ? "inside a here-document"
-		   : dollar                            ? "a $ right before it"
-		   : s->quote == QUOTE_ANSI            ? "inside $'…'"
-		   : top(s)->type == FRAME_BACKTICK    ? "inside `…`"
-		   : top(s)->type == FRAME_PARAM       ? "inside ${…}"
-						       : NULL;
+	*ret_why = s->lost			    ? s->lost
+		   : s->in_heredoc		    ? "inside a here-document"
+		   : dollar			    ? "a $ right before it"
+		   : s->quote == QUOTE_ANSI	    ? "inside $'…'"
+		   : top(s)->type == FRAME_BACKTICK ? "inside `…`"
+		   : top(s)->type == FRAME_PARAM    ? "inside ${…}"
+						    : NULL;
 	if (*ret_why)
 		return PLACE_REFUSED;
 	if (s->quote != QUOTE_NONE)
@@ -330,9 +330,7 @@ static bool is_strings(const json_t *v)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(v, i, item)
-		if (!json_is_string(item))
-			return false;
+	json_array_foreach(v, i, item) if (!json_is_string(item)) return false;
 	return json_is_array(v);
 }
 
@@ -351,7 +349,8 @@ static int put_list(struct buf *to, enum place place, const json_t *list, struct
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(list, i, item) {
+	json_array_foreach(list, i, item)
+	{
 		int r = i ? buf_putc(to, ' ') : 0;
 		if (r == 0)
 			r = place == PLACE_CODE ? shell_put(to, place, item, e) : text_put(to, item);

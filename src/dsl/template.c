@@ -26,7 +26,8 @@ struct piece {
 	struct dsl_ref ref;
 };
 
-struct template {
+struct template
+{
 	enum template_lang lang;
 	struct piece *pieces;
 	size_t n;
@@ -38,10 +39,14 @@ static const struct {
 	const char *name;
 	size_t min; /* names that must follow */
 } spaces[] = {
-	[DSL_NS_VARS] = {"vars", 1},	       [DSL_NS_INPUT] = {"input", 0},
-	[DSL_NS_OUTPUTS] = {"outputs", 1},     [DSL_NS_HISTORY] = {"outputs", 1},
-	[DSL_NS_ARTIFACTS] = {"artifacts", 1}, [DSL_NS_ATTACHMENTS] = {"attachments", 1},
-	[DSL_NS_LOOP] = {"loop", 2},	       [DSL_NS_RUN] = {"run", 1},
+	[DSL_NS_VARS] = {"vars", 1},
+	[DSL_NS_INPUT] = {"input", 0},
+	[DSL_NS_OUTPUTS] = {"outputs", 1},
+	[DSL_NS_HISTORY] = {"outputs", 1},
+	[DSL_NS_ARTIFACTS] = {"artifacts", 1},
+	[DSL_NS_ATTACHMENTS] = {"attachments", 1},
+	[DSL_NS_LOOP] = {"loop", 2},
+	[DSL_NS_RUN] = {"run", 1},
 	[DSL_NS_FIELD] = {"", 1},
 };
 
@@ -269,15 +274,16 @@ static int find_places(struct template *t, size_t *ret_offset, struct err *e)
 			continue;
 		*ret_offset = p->ref.offset;
 		(void)err_set(e, ERR_INPUT, 0, "template: no value can be put here safely: %s", why);
-		err_hint(e, "%s", is_shell ? "put it into a variable first (x={{…}}) and use \"$x\" here"
-					   : "put it into a variable first and use that here");
+		err_hint(e, "%s",
+			 is_shell ? "put it into a variable first (x={{…}}) and use \"$x\" here"
+				  : "put it into a variable first and use that here");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-int template_parse(struct arena *a, const char *text, size_t len, enum template_lang lang,
-		   const struct template **ret, size_t *ret_offset, struct err *e)
+int template_parse(struct arena *a, const char *text, size_t len, enum template_lang lang, const struct template **ret,
+		   size_t *ret_offset, struct err *e)
 {
 	struct err own = ERR_INIT;
 	struct template *t = arena_alloc(a, sizeof *t);

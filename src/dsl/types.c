@@ -28,9 +28,7 @@ static bool is_strings(const json_t *v)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(v, i, item)
-		if (!json_is_string(item))
-			return false;
+	json_array_foreach(v, i, item) if (!json_is_string(item)) return false;
 	return json_is_array(v);
 }
 

@@ -271,10 +271,8 @@ static void expand_json(struct parser *p, json_t *v, struct dsl_pos pos)
 		if (json_string_setn(v, s.s, s.len) < 0)
 			diag_error(p->f, "P010", pos, NULL, "the value of ${…} is not valid UTF-8");
 	}
-	json_array_foreach(v, i, child)
-		expand_json(p, child, pos);
-	json_object_foreach_safe(v, tmp, key, child)
-		expand_json(p, child, pos);
+	json_array_foreach(v, i, child) expand_json(p, child, pos);
+	json_object_foreach_safe(v, tmp, key, child) expand_json(p, child, pos);
 }
 
 /* A JSON document in brackets; [a, b] with bare names is no JSON and read as a list of strings. */

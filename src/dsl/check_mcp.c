@@ -1,0 +1,78 @@
+/* MCP servers: that each can be started or reached (C025, C038), and that a browser's server finds a browser (C060). */
+#include "checks.h"
+
+#include <base/mem.h>
+#include <dsl/sandbox_block.h>
+
+#include <string.h>
+
+static void check_transport(struct check *c, const struct dsl_mcp_server *s)
+{
+	bool stdio = s->transport.v == DSL_STDIO;
+	const char *word = stdio ? "stdio" : s->transport.v == DSL_HTTP ? "http" : "sse";
+
+	if (!s->transport.pos.line) {
+		diag_error(c->f, "C025", s->name.pos, "add transport: stdio, http or sse",
+			   "the MCP server \"%s\" has no transport", s->name.s);
+		return;
+	}
+	if (!s->transport.v)
+		return;
+	if (stdio && !s->command.len)
+		diag_error(c->f, "C025", s->name.pos, "add command: \"…\"",
+			   "the MCP server \"%s\" is of transport stdio but has no command", s->name.s);
+	if (!stdio && !s->url.len)
+		diag_error(c->f, "C025", s->name.pos, "add url: \"https://…\"",
+			   "the MCP server \"%s\" is of transport %s but has no url", s->name.s, word);
+	struct dsl_pos extra = stdio ? s->url.pos : s->command.pos.line ? s->command.pos : s->args.pos;
+	if (extra.line)
+		diag_error(c->f, "C025", extra, stdio ? "remove url" : "remove command and args",
+			   "the MCP server \"%s\" is of transport %s, which has none of this", s->name.s, word);
+}
+
+static void check_auth(struct check *c, const struct dsl_mcp_server *s)
+{
+	if (!s->auth.pos.line || (s->auth.type.s && strcmp(s->auth.type.s, "oauth2") == 0))
+		return;
+	diag_error(c->f, "C038", s->auth.type.s ? s->auth.type.pos : s->auth.pos, "use type: oauth2, or remove auth",
+		   "the auth type \"%.100s\" is not supported", s->auth.type.s ? s->auth.type.s : "");
+}
+
+static bool mentions(const struct dsl_str *s, const char *word)
+{
+	return s->s && strstr(s->s, word);
+}
+
+/* Whether the server drives a browser. */
+static bool is_browser(const struct dsl_mcp_server *s)
+{
+	static const char *const words[] = {"playwright", "puppeteer", "chrome-devtools"};
+
+	for (size_t w = 0; w < ARRAY_LEN(words); w++) {
+		if (mentions(&s->command, words[w]))
+			return true;
+		for (size_t i = 0; i < s->args.n; i++)
+			if (mentions(&s->args.v[i], words[w]))
+				return true;
+	}
+	return false;
+}
+
+static void check_browser(struct check *c, const struct dsl_mcp_server *s)
+{
+	const struct dsl_str *image = c->w->sandbox ? &c->w->sandbox->image : NULL;
+
+	if (image && image->len && is_browser(s) && !mentions(image, "browser") && !mentions(image, "playwright"))
+		diag_error(c->f, "C060", s->name.pos, "use an image with a browser, such as iterion-sandbox-browser",
+			   "the MCP server \"%s\" needs a browser, which the image %.200s does not seem to have",
+			   s->name.s, image->s);
+}
+
+void check_mcp(struct check *c)
+{
+	for (size_t i = 0; i < c->f->n_mcp_servers; i++) {
+		check_transport(c, c->f->mcp_servers[i]);
+		check_auth(c, c->f->mcp_servers[i]);
+		check_browser(c, c->f->mcp_servers[i]);
+	}
+}
