@@ -69,6 +69,9 @@ static void step(struct engine *en, struct branch *b)
 		return;
 	b->state = BRANCH_ACTIVE;
 	emit_started(en, b);
+	/* Whoever heard of it may have ended the run. */
+	if (en->phase != PHASE_RUNNING)
+		return;
 	if (b->node->kind == DSL_ROUTER)
 		result.output = json_incref(b->input);
 	else if (b->node->kind == DSL_COMPUTE)
