@@ -328,6 +328,7 @@ void forward_connected(struct conn *c, bool reused)
 	struct forward *f = c->forward;
 
 	f->reused = reused;
+	f->send_failed = false;
 	c->state = CONN_FORWARD;
 	conn_set_timer(c, 0, NULL);
 	c->total->up += f->head.len;

@@ -222,9 +222,11 @@ static void run(struct conn *c, bool up, bool down)
 	struct tunnel *t = c->tunnel;
 
 	if (t->looking && up) {
-		t->looking = !look(c);
+		bool through = look(c);
+		/* A refusal took the tunnel with it. */
 		if (c->closing)
 			return;
+		t->looking = !through;
 	}
 	if ((up && !t->looking && pump(c, &t->up) < 0) || (down && pump(c, &t->down) < 0)) {
 		conn_abort(c);

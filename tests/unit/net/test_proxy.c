@@ -266,7 +266,8 @@ static void crashes(void **state)
 		world_start(&w, loopback, NULL);
 		assert_int_equal(proxy_test_hook(w.proxy, hooks[i]), 0);
 		world_wait(&w, &w.lost);
-		assert_non_null(strstr(w.error, hooks[i] == PROXY_HOOK_EXEC ? "signal 31" : "signal"));
+		/* Executing is answered by the kernel; the others may be caught by a sanitizer, which ends with a code. */
+		assert_non_null(strstr(w.error, hooks[i] == PROXY_HOOK_EXEC ? "signal 31" : "egress proxy"));
 		assert_false(w.hooked);
 		world_stop(&w);
 	}
