@@ -56,7 +56,7 @@ static struct options parse_options(int argc, char **argv)
 		const char *word;
 		const char **to;
 	} rows[] = {
-		{"--name", &o.name},	   {"--output", &o.output},	   {"--arch", &o.arch},
+		{"--name", &o.name},	   {"--output", &o.output},	    {"--arch", &o.arch},
 		{"--profile", &o.profile}, {"--default", &o.default_errno},
 	};
 
@@ -128,8 +128,9 @@ static void write_header(const struct options *o, const struct profile *p, const
 
 	if (!f)
 		fail(o->output, 0, "%s", strerror(errno));
-	fprintf(f, "/* Seccomp filter for %s, made by seccomp-gen: change the profile or the marks, not this file.\n"
-		   " * %zu instructions, %zu calls with rules. */\n",
+	fprintf(f,
+		"/* Seccomp filter for %s, made by seccomp-gen: change the profile or the marks, not this file.\n"
+		" * %zu instructions, %zu calls with rules. */\n",
 		o->arch, n, p->n);
 	write_unlisted(f, p);
 	fputs("#pragma once\n\n#include <linux/filter.h>\n\n", f);

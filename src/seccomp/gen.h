@@ -32,11 +32,11 @@ struct call {
 };
 
 struct profile {
-	uint32_t arch;		 /* AUDIT_ARCH_… */
+	uint32_t arch;		  /* AUDIT_ARCH_… */
 	uint32_t libseccomp_arch; /* SCMP_ARCH_… */
-	uint32_t default_action; /* calls without a rule, and rules that ran out */
-	uint32_t foreign_action; /* calls of another architecture's table */
-	struct call *calls;	 /* room for MAX_CALLS; sorted by number after profile_sort */
+	uint32_t default_action;  /* calls without a rule, and rules that ran out */
+	uint32_t foreign_action;  /* calls of another architecture's table */
+	struct call *calls;	  /* room for MAX_CALLS; sorted by number after profile_sort */
 	size_t n;
 };
 

@@ -168,7 +168,7 @@ static void add_rule(struct profile *p, const struct line *l, uint32_t nr, const
 	if (c->n && c->rules[c->n - 1].n == 0) {
 		if (c->rules[c->n - 1].action == r->action && r->n == 0)
 			return;
-		fail(l->file, l->no, "%s: a rule without conditions stands before this one, which can never hold", name);
+		fail(l->file, l->no, "%s: a rule without conditions before it: this one can never hold", name);
 	}
 	if (c->n == MAX_RULES)
 		fail(l->file, l->no, "%s: more than %d rules", name, MAX_RULES);

@@ -15,7 +15,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define ROW(name) {#name, (uint32_t)(name)}
+#define ROW(name)                                                                                                      \
+	{                                                                                                              \
+#name, (uint32_t)(name)                                                                                \
+	}
 
 static const struct {
 	const char *name;

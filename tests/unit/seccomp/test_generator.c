@@ -49,15 +49,15 @@ static const struct row rows[] = {
 	{"--profile", "allow read if arg0 == 0x100000000\n", "neither a number nor a known name"},
 	{"--profile", "allow read if arg0 == 1 or arg1 == 2\n", "\"and\" is expected, not or"},
 	{"--profile", "allow read if arg0 & 1 == 2\n", "the condition could never hold"},
-	{"--profile", "allow read\nerrno EPERM read\n", "which can never hold"},
-	{"--profile", "allow read\nerrno EPERM read if arg0 == 1\n", "which can never hold"},
+	{"--profile", "allow read\nerrno EPERM read\n", "this one can never hold"},
+	{"--profile", "allow read\nerrno EPERM read if arg0 == 1\n", "this one can never hold"},
 	{"--profile", "allow landlock_create_ruleset=445\n", "has number 444, not 445"},
 	{"--profile", "allow newcall=12\n", "from 424 on only"},
 	{"--marks", "/* #syscalls: read write ?open */\nint x; /* #syscalls-kill: execve */\n", NULL},
 	{"--marks", "/* #syscalls: socket if arg0 == AF_UNIX */\n", NULL},
 	{"--marks", "// #syscalls: read\n// #syscalls: read\n", NULL},
 	{"--marks", "/* #syscalls-allow: read */\n", "not a mark"},
-	{"--marks", "/* #syscalls: read */\n/* #syscalls-kill: read */\n", "which can never hold"},
+	{"--marks", "/* #syscalls: read */\n/* #syscalls-kill: read */\n", "this one can never hold"},
 	{"--marks", "/* #syscalls: */\n", "no system call is named"},
 };
 
@@ -93,9 +93,9 @@ static void test_rows(void **state)
 		auto_buf message = BUF_INIT(64 * 1024);
 		int status;
 		run_generator(r, arches[i % ARRAY_LEN(arches)], &message, &status);
-		bool good = r->want ? WIFEXITED(status) && WEXITSTATUS(status) == 1 &&
-					      strstr(buf_str(&message), r->want)
-				    : status == 0 && message.len == 0;
+		bool good =
+			r->want ? WIFEXITED(status) && WEXITSTATUS(status) == 1 && strstr(buf_str(&message), r->want)
+				: status == 0 && message.len == 0;
 		if (!good)
 			print_error("%s: status 0x%x, \"%s\" instead of \"%s\"\n", r->text, (unsigned)status,
 				    buf_str(&message), r->want ? r->want : "");
