@@ -109,8 +109,8 @@ int dir_make(int dirfd, const char *path, mode_t mode, struct err *e)
 	if (mkdirat(dirfd, p, mode) == 0)
 		return 0;
 	if (errno == ENOENT) {
-		for (char *s = p + 1; *s; s++) {
-			if (*s != '/')
+		for (char *s = p; *s; s++) {
+			if (*s != '/' || s == p)
 				continue;
 			*s = '\0';
 			if (mkdirat(dirfd, p, mode) < 0 && errno != EEXIST)
@@ -151,55 +151,99 @@ int file_open_resolve(int dirfd, const char *path, int flags, unsigned long long
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int remove_entries(int fd, dev_t dev, unsigned depth);
+/* A tree on its way out. */
+struct removal {
+	int top;    /* its root */
+	dev_t dev;  /* its file system */
+	bool moved; /* something too deep now hangs below the root and waits for the next round */
+};
 
-static int remove_at(int dirfd, const char *name, dev_t dev, unsigned depth)
+enum { MAX_DEPTH = 64 };
+
+static int remove_entries(struct removal *r, int fd, unsigned depth);
+
+/* Opens a folder of the tree, not through a symlink and not on another file system. */
+static int open_within(const struct removal *r, int dirfd, const char *name)
+{
+	auto_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_dev == r->dev ? TAKE_FD(fd) : -EXDEV;
+}
+
+static int remove_at(struct removal *r, int dirfd, const char *name, unsigned depth)
 {
 	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
-	auto_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_dev != dev)
-		return -EXDEV;
-	int r = remove_entries(fd, dev, depth);
-	if (r < 0)
-		return r;
+	if (depth > MAX_DEPTH) {
+		char id[17];
+		id_hex(id, 8);
+		r->moved = true;
+		return renameat(dirfd, name, r->top, id) < 0 ? -errno : 0;
+	}
+	auto_fd fd = open_within(r, dirfd, name);
+	if (fd < 0)
+		return fd;
+	int err = remove_entries(r, fd, depth);
+	if (err < 0)
+		return err;
 	return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static int remove_entries(int fd, dev_t dev, unsigned depth)
+static int remove_entries(struct removal *r, int fd, unsigned depth)
 {
-	if (depth > 512)
-		return -ELOOP;
 	/* A second descriptor: closedir closes its own, and the caller still needs this one. */
-	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_dir d = again < 0 ? NULL : fdopendir(again);
 	if (!d)
 		return -errno;
+	(void)TAKE_FD(again);
 	int first = 0;
 	const struct dirent *ent;
 	while ((ent = readdir(d))) {
 		if (strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0)
 			continue;
-		int r = remove_at(fd, ent->d_name, dev, depth + 1);
-		if (r < 0 && !first)
-			first = r;
+		int err = remove_at(r, fd, ent->d_name, depth + 1);
+		if (err < 0 && !first)
+			first = err;
 	}
 	return first;
+}
+
+/* Folders can be nested deeper than a stack or a process's descriptors go: a program enters each and makes the next.
+ * What lies too deep is moved up to the root and removed in another round. */
+static int remove_tree(int dirfd, const char *name, dev_t dev)
+{
+	struct removal r = {.dev = dev};
+	auto_fd top = open_within(&r, dirfd, name);
+	int err;
+
+	if (top < 0)
+		return top;
+	r.top = top;
+	do {
+		r.moved = false;
+		err = remove_entries(&r, top, 0);
+	} while (r.moved && err == 0);
+	return err == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? -errno : err;
 }
 
 int tree_remove(int dirfd, const char *name, struct err *e)
 {
 	struct stat st;
+	int r = 0;
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : err_sys(e, errno, "remove %s", name);
-	int r = remove_at(dirfd, name, st.st_dev, 0);
-	return r < 0 ? err_sys(e, -r, "remove %s", name) : 0;
+		r = -errno;
+	else if (S_ISDIR(st.st_mode))
+		r = remove_tree(dirfd, name, st.st_dev);
+	else if (unlinkat(dirfd, name, 0) < 0)
+		r = -errno;
+	return r < 0 && r != -ENOENT ? err_sys(e, -r, "remove %s", name) : 0;
 }
 
 static int change_flag(int fd, int get, int set, int flag, bool on)
