@@ -7,6 +7,7 @@
  * bounded, and a frame that announces descriptors which did not come is a protocol error. */
 #include <base/buf.h>
 #include <base/cleanup.h>
+#include <base/clock.h>
 #include <base/file.h>
 #include <base/frame.h>
 #include <base/mem.h>
@@ -276,12 +277,17 @@ int frame_recv(struct frame_conn *c, struct frame *ret)
 
 int frame_recv_wait(struct frame_conn *c, struct frame *ret, int timeout_ms)
 {
+	/* The end is fixed once: a peer that sends a byte now and then must not put it off. */
+	uint64_t end = clock_ms() + (uint64_t)MAX(timeout_ms, 0);
+
 	for (;;) {
 		int r = frame_recv(c, ret);
 		if (r != 0)
 			return r;
+		uint64_t now = clock_ms();
+		int left = timeout_ms < 0 ? -1 : (int)(end > now ? end - now : 0);
 		struct pollfd p = {.fd = c->fd, .events = POLLIN};
-		r = poll(&p, 1, timeout_ms);
+		r = poll(&p, 1, left);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r == 0)
