@@ -13,7 +13,8 @@
 
 int buf_reserve(struct buf *b, size_t n)
 {
-	if (n > b->max || b->len > b->max - n)
+	/* Together with the NUL it must be countable, also where the limit is none. */
+	if (n > b->max || b->len > b->max - n || n > SIZE_MAX - 1 - b->len)
 		return -ENOBUFS;
 	size_t need = b->len + n + 1;
 	if (need <= b->cap)

@@ -1,5 +1,6 @@
 /* Time: monotonic for durations, wall clock for what people and files read. */
 #include <base/clock.h>
+#include <base/mem.h>
 
 #include <stdio.h>
 #include <time.h>
@@ -29,6 +30,8 @@ uint64_t clock_wall_ms(void)
 
 void clock_format(char ret[TIMESTAMP_SIZE], uint64_t wall_ms)
 {
+	/* The last moment that four digits of year can say. */
+	wall_ms = MIN(wall_ms, (uint64_t)253402300799999);
 	time_t sec = (time_t)(wall_ms / 1000);
 	struct tm tm;
 	char day[20]; /* 2026-01-02T03:04:05 */

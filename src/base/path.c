@@ -35,10 +35,9 @@ char *path_clean(const char *path)
 
 char *path_join(const char *a, const char *b)
 {
-	if (b[0] == '/')
+	if (b[0] == '/' || a[0] == '\0')
 		return xstrdup(b);
-	size_t n = strlen(a);
-	return xasprintf(n > 0 && a[n - 1] == '/' ? "%s%s" : "%s/%s", a, b);
+	return xasprintf(a[strlen(a) - 1] == '/' ? "%s%s" : "%s/%s", a, b);
 }
 
 bool path_within(const char *path, const char *dir)

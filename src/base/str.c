@@ -235,7 +235,10 @@ static double duration_unit(const char **s)
 	static const struct {
 		const char *name;
 		double us;
-	} units[] = {{"ms", 1e3}, {"us", 1}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}};
+	} units[] = {
+		{"ns", 1e-3}, {"us", 1},  {"\xc2\xb5s", 1}, {"\xce\xbcs", 1}, /* micro sign, and the Greek letter */
+		{"ms", 1e3},  {"s", 1e6}, {"m", 60e6},	    {"h", 3600e6},
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
 		if (str_starts(*s, units[i].name)) {

@@ -7,7 +7,7 @@
  * Only for paths that hold no symlinks, or where the text itself is what counts. NULL when path is not absolute. */
 char *path_clean(const char *path);
 
-/* a/b with one slash between; b alone when it is absolute; the caller frees. */
+/* a/b with one slash between; b alone when it is absolute or a is empty; the caller frees. */
 char *path_join(const char *a, const char *b);
 
 /* Whether path is dir itself or below it; both clean and absolute. */
