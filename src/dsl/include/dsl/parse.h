@@ -18,8 +18,7 @@ struct dsl_env {
 /* Parses text (any bytes). file is the name that messages show; env may be NULL (nothing is set). *ret is always set,
  * whatever the text holds, and freed by dsl_file_free; text is copied. Returns 0, or -EINVAL when there were errors,
  * which then stand in (*ret)->diags. */
-int dsl_parse(const char *file, const char *text, size_t len, const struct dsl_env *env, struct dsl_file **ret)
-	__attribute__((warn_unused_result));
+int dsl_parse(const char *file, const char *text, size_t len, const struct dsl_env *env, struct dsl_file **ret);
 
 /* NULL is accepted. */
 void dsl_file_free(struct dsl_file *f);
