@@ -34,6 +34,12 @@ static bool all_strings(const json_t *v)
 	return true;
 }
 
+/* Beyond 2^53 a double has no fraction, but it is no exact number either. */
+static bool is_whole(double d)
+{
+	return d >= -0x1p53 && d <= 0x1p53 && d == (double)(long long)d;
+}
+
 bool value_has_type(const json_t *v, enum dsl_type t)
 {
 	switch (t) {
@@ -42,7 +48,7 @@ bool value_has_type(const json_t *v, enum dsl_type t)
 	case DSL_BOOL:
 		return json_is_boolean(v);
 	case DSL_INT:
-		return json_is_integer(v) || (json_is_real(v) && fmod(json_real_value(v), 1) == 0);
+		return json_is_integer(v) || (json_is_real(v) && is_whole(json_real_value(v)));
 	case DSL_FLOAT:
 		return json_is_number(v);
 	case DSL_STRINGS:

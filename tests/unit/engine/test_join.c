@@ -172,7 +172,7 @@ static void test_shapes(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct flow f;
 		fake_session_reset();
-		print_message("%s\n", cases[i].what);
+		print_message("# %s\n", cases[i].what);
 		flow_run(&f, cases[i].text, &(struct flow_opts){0});
 		if (f.new_result < 0)
 			fail_msg("%s", f.new_err.msg);

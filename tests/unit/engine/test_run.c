@@ -102,7 +102,7 @@ static void test_flows(void **state)
 		flow_run(&f, cases[i].text, &(struct flow_opts){0});
 		char *nodes = flow_nodes(&f, "node_started");
 		bool good = cases[i].status == RUN_FINISHED;
-		print_message("%s\n", cases[i].what);
+		print_message("# %s\n", cases[i].what);
 		if (f.new_result < 0)
 			fail_msg("%s", f.new_err.msg);
 		assert_string_equal(nodes, cases[i].nodes);
