@@ -172,9 +172,11 @@ static int parse_ascii(const char *text, size_t len, struct host *ret)
 		len--;
 	if (len == 0 || len > MAX_NAME)
 		return -EINVAL;
-	for (size_t i = 0; i < len; i++)
-		name[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
+	memcpy(name, text, len);
 	name[len] = '\0';
+	for (size_t i = 0; i < len; i++)
+		if (name[i] >= 'A' && name[i] <= 'Z')
+			name[i] = (char)(name[i] - 'A' + 'a');
 	if (!name_valid(name, len))
 		return -EINVAL;
 	if (ends_in_number(name))
@@ -243,11 +245,12 @@ static int parse_port(const char *text, size_t len, uint16_t *ret)
 /* The colon before the port, or NULL when none is written: a bare IPv6 address has several and no port. */
 static const char *port_colon(const char *text, size_t len)
 {
-	const char *first = memchr(text, ':', len), *last = memrchr(text, ':', len);
-
-	if (text[0] != '[')
-		return first == last ? first : NULL;
 	const char *bracket = memchr(text, ']', len);
+
+	if (text[0] != '[') {
+		const char *first = memchr(text, ':', len), *last = memrchr(text, ':', len);
+		return first == last ? first : NULL;
+	}
 	if (!bracket)
 		return NULL;
 	return bracket + 1 < text + len && bracket[1] == ':' ? bracket + 1 : NULL;

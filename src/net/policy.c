@@ -204,15 +204,22 @@ static bool rule_allows(const struct policy *p, const struct rule *r)
 	return r->negated == (p->mode == NETWORK_DENYLIST);
 }
 
-/* The number of the last rule that speaks of the host, or RULE_NOT_FOUND. */
-static long deciding_rule(const struct policy *p, const struct host *h, uint16_t port)
+/* The later of two rules, either of which may be NULL. */
+static const struct rule *later(const struct rule *a, const struct rule *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a > b ? a : b;
+}
+
+/* The last rule that speaks of the host, or NULL. */
+static const struct rule *deciding_rule(const struct policy *p, const struct host *h, uint16_t port)
 {
 	if (h->family == AF_UNSPEC)
 		return rule_index_name(&p->rules, h->text, port);
-	long address = rule_index_address(&p->rules, h, port);
-	long denying = rule_index_any(&p->rules, p->mode == NETWORK_ALLOWLIST, port);
-	long allowing = p->mode == NETWORK_ALLOWLIST ? RULE_NOT_FOUND : rule_index_any(&p->rules, true, port);
-	return MAX(address, MAX(denying, allowing));
+	/* "**" never allows an address in an allowlist; "!**" denies one, and in a denylist both cover everything. */
+	const struct rule *r = later(rule_index_address(&p->rules, h, port), rule_index_any(&p->rules, true, port));
+	return p->mode == NETWORK_ALLOWLIST ? r : later(r, rule_index_any(&p->rules, false, port));
 }
 
 static struct policy_verdict denial(const char *reason, const char *rule)
@@ -220,15 +227,15 @@ static struct policy_verdict denial(const char *reason, const char *rule)
 	return (struct policy_verdict){.reason = reason, .rule = rule};
 }
 
-/* What the rules say of an address in itself: allowed unless it is special or a rule denies it. */
-static void check_address(const struct policy *p, const struct policy_verdict *first, long first_rule,
+/* What the rules say of an address in itself: allowed unless it is special or a rule denies it. first_rule is what
+ * decided the first look. */
+static void check_address(const struct policy *p, const struct policy_verdict *first, const struct rule *first_rule,
 			  const struct host *address, uint16_t port, struct policy_verdict *ret)
 {
-	long found = rule_index_address(&p->rules, address, port);
+	const struct rule *r = rule_index_address(&p->rules, address, port);
 
-	if (found != RULE_NOT_FOUND) {
-		const struct rule *r = &p->rules.rules[found];
-		bool overruled = first->exact && first_rule > found;
+	if (r) {
+		bool overruled = first->exact && first_rule && first_rule > r;
 		*ret = rule_allows(p, r) || overruled ? *first : denial("resolved address: a rule denies it", r->text);
 		return;
 	}
@@ -237,7 +244,7 @@ static void check_address(const struct policy *p, const struct policy_verdict *f
 }
 
 /* A literal, or a name that means this machine, is its own resolved address. */
-static void check_local(const struct policy *p, const struct host *h, uint16_t port, long rule,
+static void check_local(const struct policy *p, const struct host *h, uint16_t port, const struct rule *rule,
 			struct policy_verdict *v)
 {
 	static const struct host v4 = {.text = "127.0.0.1", .family = AF_INET, .addr = {127, [3] = 1}};
@@ -246,7 +253,7 @@ static void check_local(const struct policy *p, const struct host *h, uint16_t p
 
 	if (h->family != AF_UNSPEC) {
 		const struct special_range *special = host_special_range(h);
-		if (special && rule_index_address(&p->rules, h, port) == RULE_NOT_FOUND)
+		if (special && !rule_index_address(&p->rules, h, port))
 			*v = denial(special->literal, default_rule);
 		return;
 	}
@@ -259,26 +266,29 @@ static void check_local(const struct policy *p, const struct host *h, uint16_t p
 	}
 }
 
+/* Whether the rule names one host and no other. */
+static bool is_exact(const struct rule *r)
+{
+	return r->kind == RULE_NAME || (r->kind == RULE_ADDRESS && r->bits == (r->family == AF_INET ? 32 : 128));
+}
+
 void policy_check_host(const struct policy *p, const struct host *h, uint16_t port, struct policy_verdict *ret)
 {
 	if (!filters(p)) {
 		*ret = (struct policy_verdict){.allow = true, .rule = default_rule};
 		return;
 	}
-	long found = deciding_rule(p, h, port);
-	const struct rule *r = found == RULE_NOT_FOUND ? NULL : &p->rules.rules[found];
+	const struct rule *r = deciding_rule(p, h, port);
 	bool allow = r ? rule_allows(p, r) : p->mode == NETWORK_DENYLIST;
 
 	if (!allow) {
 		*ret = denial("policy denial", r ? r->text : default_rule);
-		ret->silent = h->family == AF_UNSPEC && rule_index_name(&p->silent, h->text, port) != RULE_NOT_FOUND;
+		ret->silent = h->family == AF_UNSPEC && rule_index_name(&p->silent, h->text, port);
 		return;
 	}
-	*ret = (struct policy_verdict){.allow = true, .rule = r ? r->text : default_rule};
-	ret->exact = r && (r->kind == RULE_NAME ||
-			   (r->kind == RULE_ADDRESS && r->bits == (r->family == AF_INET ? 32 : 128)));
+	*ret = (struct policy_verdict){.allow = true, .rule = r ? r->text : default_rule, .exact = r && is_exact(r)};
 	if (h->family != AF_UNSPEC || host_is_local_name(h))
-		check_local(p, h, port, found, ret);
+		check_local(p, h, port, r, ret);
 }
 
 void policy_check_address(const struct policy *p, const struct host *h, const struct policy_verdict *first,

@@ -55,19 +55,22 @@ void rule_index_done(struct rule_index *x)
 }
 
 /* The newest rule of this name, newer than best, of one of the kinds (bits by enum rule_kind); else best. */
-static long newest(const struct rule_index *x, const char *name, unsigned kinds, uint16_t port, long best)
+static const struct rule *newest(const struct rule_index *x, const char *name, unsigned kinds, uint16_t port,
+				 const struct rule *best)
 {
-	for (uint32_t at = x->heads[hash(name) & x->mask]; at && (long)at - 1 > best; at = x->older[at - 1]) {
+	for (uint32_t at = x->heads[hash(name) & x->mask]; at; at = x->older[at - 1]) {
 		const struct rule *r = &x->rules[at - 1];
+		if (best && r <= best)
+			break;
 		if (((1u << r->kind) & kinds) && rule_has_port(r, port) && str_eq(r->name, name))
-			return (long)at - 1;
+			return r;
 	}
 	return best;
 }
 
-long rule_index_name(const struct rule_index *x, const char *name, uint16_t port)
+const struct rule *rule_index_name(const struct rule_index *x, const char *name, uint16_t port)
 {
-	long best = newest(x, name, 1u << RULE_NAME, port, RULE_NOT_FOUND);
+	const struct rule *best = newest(x, name, 1u << RULE_NAME, port, NULL);
 	unsigned kinds = 1u << RULE_ONE | 1u << RULE_DEEP;
 
 	for (const char *parent = name; *parent; kinds = 1u << RULE_DEEP) {
@@ -78,22 +81,22 @@ long rule_index_name(const struct rule_index *x, const char *name, uint16_t port
 	return best;
 }
 
-long rule_index_address(const struct rule_index *x, const struct host *address, uint16_t port)
+const struct rule *rule_index_address(const struct rule_index *x, const struct host *address, uint16_t port)
 {
 	for (size_t i = x->n_addresses; i-- > 0;) {
 		const struct rule *r = &x->rules[x->addresses[i]];
 		if (rule_has_port(r, port) && rule_covers_address(r, address))
-			return (long)x->addresses[i];
+			return r;
 	}
-	return RULE_NOT_FOUND;
+	return NULL;
 }
 
-long rule_index_any(const struct rule_index *x, bool negated, uint16_t port)
+const struct rule *rule_index_any(const struct rule_index *x, bool negated, uint16_t port)
 {
 	for (uint32_t at = x->heads[hash("") & x->mask]; at; at = x->older[at - 1]) {
 		const struct rule *r = &x->rules[at - 1];
 		if (r->kind == RULE_DEEP && !*r->name && r->negated == negated && rule_has_port(r, port))
-			return (long)at - 1;
+			return r;
 	}
-	return RULE_NOT_FOUND;
+	return NULL;
 }

@@ -13,14 +13,12 @@ struct rule_index {
 	size_t n_addresses;
 };
 
-enum { RULE_NOT_FOUND = -1 };
-
 /* Takes the array of n rules (n < 2^31). */
 void rule_index_build(struct rule_index *x, struct rule *rules, size_t n);
 void rule_index_done(struct rule_index *x);
 
-/* The number of the last rule that speaks of the name, of the address, or (kind RULE_DEEP without a name) of any
- * host with this negation; RULE_NOT_FOUND when there is none. */
-long rule_index_name(const struct rule_index *x, const char *name, uint16_t port);
-long rule_index_address(const struct rule_index *x, const struct host *address, uint16_t port);
-long rule_index_any(const struct rule_index *x, bool negated, uint16_t port);
+/* The last rule that speaks of the name, of the address, or (kind RULE_DEEP without a name) of any host with this
+ * negation; NULL when there is none. All of an index lie in one array: the later of two has the higher address. */
+const struct rule *rule_index_name(const struct rule_index *x, const char *name, uint16_t port);
+const struct rule *rule_index_address(const struct rule_index *x, const struct host *address, uint16_t port);
+const struct rule *rule_index_any(const struct rule_index *x, bool negated, uint16_t port);

@@ -274,8 +274,8 @@ static int set_short_option(struct sandbox_mount *m, const char *word, struct er
 static int parse_short(const char *text, struct draft *d, struct err *e)
 {
 	char *rest = d->field = xstrdup(text);
-	char *part[3] = {NULL};
-	size_t n = 0;
+	char *part[3] = {strsep(&rest, ":")};
+	size_t n = 1;
 	int r = 0;
 
 	while (rest && n < ARRAY_LEN(part))

@@ -93,23 +93,28 @@ static void free_mount(struct sandbox_mount *m)
 	free(m->source);
 	free(m->target);
 	free(m->origin);
+	*m = (struct sandbox_mount){0};
+}
+
+static struct sandbox_mount *mount_at(struct sandbox_spec *s, const char *target)
+{
+	for (size_t i = 0; i < s->n_mounts; i++)
+		if (str_eq(s->mounts[i].target, target))
+			return &s->mounts[i];
+	return sandbox_spec_add_mount(s);
 }
 
 static void overlay_mounts(struct sandbox_spec *to, const struct sandbox_spec *over)
 {
-	auto_sandbox_spec copy = {0};
-
-	sandbox_spec_copy(&copy, over);
-	for (size_t i = 0; i < copy.n_mounts; i++) {
-		size_t k = 0;
-		while (k < to->n_mounts && !str_eq(to->mounts[k].target, copy.mounts[i].target))
-			k++;
-		if (k == to->n_mounts)
-			(void)sandbox_spec_add_mount(to);
-		else
-			free_mount(&to->mounts[k]);
-		to->mounts[k] = copy.mounts[i];
-		copy.mounts[i] = (struct sandbox_mount){0};
+	for (size_t i = 0; i < over->n_mounts; i++) {
+		const struct sandbox_mount *from = &over->mounts[i];
+		struct sandbox_mount *m = mount_at(to, from->target);
+		m->type = from->type;
+		m->readonly = from->readonly;
+		free(TAKE_PTR(m->source));
+		replace(&m->source, from->source);
+		replace(&m->target, from->target);
+		replace(&m->origin, from->origin);
 	}
 }
 
