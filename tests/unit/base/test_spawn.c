@@ -20,9 +20,12 @@
 
 #include "test.h"
 
+/* A literal that execve's interface takes. */
+#define WORD(text) ((char[]){text})
+
 static char folder[] = "/tmp/test-base-spawn-XXXXXX";
 static int dir = -1;
-static char *plain_env[] = {"PATH=/usr/bin:/bin", NULL};
+static char *plain_env[] = {WORD("PATH=/usr/bin:/bin"), NULL};
 
 /* Runs sh -c script and returns what it printed. */
 static char *output_of(const char *script, struct spawn_opts o, struct spawn_status *ret_status)
@@ -128,7 +131,7 @@ static void test_path_order(void **state)
 	/* The first folder's file cannot be executed, the second's can. */
 	auto_free char *path_env = xasprintf("PATH=%s:%s/second", folder, folder);
 	char *env[] = {path_env, NULL};
-	char *argv[] = {"plain", NULL};
+	char *argv[] = {WORD("plain"), NULL};
 	struct spawn_opts o = {.file = "plain", .argv = argv, .envp = env, .stdio = {-1, -1, -1}};
 	pid_t pid;
 
@@ -192,7 +195,8 @@ static void test_stdio_permutations(void **state)
 			}
 			for (int fd = 0; fd < 3; fd++)
 				dup2(fd + 100, fd);
-			char *argv[] = {"sh", "-c", "echo from1; echo from2 >&2; readlink /proc/$$/fd/0 >&2", NULL};
+			char *argv[] = {WORD("sh"), WORD("-c"),
+					WORD("echo from1; echo from2 >&2; readlink /proc/$$/fd/0 >&2"), NULL};
 			struct spawn_opts o = {.file = "/bin/sh", .argv = argv, .envp = plain_env};
 			memcpy(o.stdio, rows[i], sizeof rows[i]);
 			pid_t pid;
@@ -296,7 +300,7 @@ static void test_too_big(void **state)
 
 	memset(huge, 'x', 200 * 1024);
 	huge[200 * 1024] = '\0';
-	char *argv[] = {"true", huge, NULL};
+	char *argv[] = {WORD("true"), huge, NULL};
 	struct spawn_opts o = {.file = "/bin/true", .argv = argv, .envp = plain_env, .stdio = {-1, -1, -1}};
 	assert_int_equal(spawn_start(&o, &pid, NULL, NULL), -E2BIG);
 	free(huge);
@@ -311,7 +315,7 @@ static void test_death_signal(void **state)
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	pid_t starter = fork();
 	if (starter == 0) {
-		char *argv[] = {"sleep", "60", NULL};
+		char *argv[] = {WORD("sleep"), WORD("60"), NULL};
 		/* The child holds the pipe: its end is seen when the last holder is gone. */
 		struct spawn_opts o = {.file = "sleep",
 				       .argv = argv,
