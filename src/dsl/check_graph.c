@@ -35,8 +35,9 @@ static void check_reached(struct check *c)
 {
 	if (c->flow.entry == c->flow.n)
 		return;
+	/* A second node of one name, or one that is called done, can be reached by nobody; that was reported. */
 	for (size_t i = 0; i < c->flow.n; i++)
-		if (!c->flow.reached[i])
+		if (!c->flow.reached[i] && dsl_find_node(c->f, c->f->nodes[i]->name.s) == c->f->nodes[i])
 			diag_error(c->f, "C016", c->f->nodes[i]->name.pos, "add an edge to it, or remove it",
 				   "\"%s\" is never reached from the entry \"%s\"", c->f->nodes[i]->name.s,
 				   c->w->entry.s);
