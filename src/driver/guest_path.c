@@ -1,5 +1,5 @@
-/* Where the guest program is on this host: named by ITERION_BIN, or looked for from this program's own place, never in PATH or the current
- * folder, which others may write. */
+/* Where the guest program is on this host: named by ITERION_BIN, or looked for from this program's own place, never in
+ * PATH or the current folder, which others may write. */
 #include "guest_path.h"
 
 #include <base/cleanup.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 static const char *const places[] = {
-	"iterion-guest",		     /* beside */
+	"iterion-guest",		    /* beside */
 	"../libexec/iterion/iterion-guest", /* an installation that was moved as a whole */
-	"../guest/iterion-guest",	     /* the build tree */
+	"../guest/iterion-guest",	    /* the build tree */
 	ITERION_LIBEXECDIR "/iterion-guest",
 };
 
@@ -47,8 +47,10 @@ int guest_path_find(char **ret, struct err *e)
 		}
 		free(clean);
 	}
-	int r = err_set(e, ERR_SANDBOX, ENOENT, "find iterion-guest, the program that runs inside sandboxes: neither in %s "
-			"nor in %s", dir, ITERION_LIBEXECDIR);
+	int r = err_set(e, ERR_SANDBOX, ENOENT,
+			"find iterion-guest, the program that runs inside sandboxes: neither in %s "
+			"nor in %s",
+			dir, ITERION_LIBEXECDIR);
 	err_hint(e, "Install iterion again (`make install`), or put both programs into one folder.");
 	return r;
 }

@@ -82,8 +82,8 @@ static void explain(struct hook *h, const struct exec_status *st)
 	if (st->end == EXEC_LOST)
 		(void)err_set(&h->why, ERR_SANDBOX, ECHILD, "post_create: the sandbox ended under it");
 	else
-		(void)err_set(&h->why, ERR_SANDBOX, EIO, "post_create failed with %s %d; its last words: %s", how, st->code,
-			      h->tail.len ? buf_str(&h->tail) : "none");
+		(void)err_set(&h->why, ERR_SANDBOX, EIO, "post_create failed with %s %d; its last words: %s", how,
+			      st->code, h->tail.len ? buf_str(&h->tail) : "none");
 	err_hint(&h->why, "Run the command with `iterion sandbox exec -- sh -c '…'` to see what it needs.");
 }
 
@@ -96,7 +96,10 @@ static void emit(const struct hook *h, const struct exec_status *st)
 	auto_json d = json_object();
 	json_put_str(d, "name", "post_create");
 	json_put(d, "duration_ms", json_real((double)((clock_ns() - h->begin_ns) / 1000u) / 1000.0));
-	json_put_int(d, "exit_code", st->end == EXEC_EXITED ? st->code : st->end == EXEC_SIGNALED ? 128 + st->code : 127);
+	json_put_int(d, "exit_code",
+		     st->end == EXEC_EXITED	? st->code
+		     : st->end == EXEC_SIGNALED ? 128 + st->code
+						: 127);
 	s->p.on_event(s->p.arg, "sandbox_post_create", d);
 }
 

@@ -2,7 +2,8 @@
  *
  * Both cases of each variable: curl ignores the upper-case HTTP_PROXY for http:// (it can be set by a CGI request),
  * others ignore the lower-case ones. ALL_PROXY never comes alone: some clients then send requests in clear to the
- * proxy. The token is in the URL, so it must not be put where a tool would print it (a JVM echoes JAVA_TOOL_OPTIONS). */
+ * proxy. The token is in the URL, so it must not be put where a tool would print it (a JVM echoes JAVA_TOOL_OPTIONS).
+ */
 #include "proxy_env.h"
 
 #include <base/cleanup.h>
@@ -20,9 +21,10 @@ static void add(struct strv *env, const char *name, const char *value)
 
 void proxy_env_add(struct strv *env, uint16_t port, const char *token)
 {
-	static const char *const url_names[] = {"HTTP_PROXY",  "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
-						"https_proxy", "all_proxy",   "npm_config_proxy", "npm_config_https_proxy",
-						"CARGO_HTTP_PROXY"};
+	static const char *const url_names[] = {
+		"HTTP_PROXY",	   "HTTPS_PROXY", "ALL_PROXY",	      "http_proxy",
+		"https_proxy",	   "all_proxy",	  "npm_config_proxy", "npm_config_https_proxy",
+		"CARGO_HTTP_PROXY"};
 	static const char own[] = "localhost,127.0.0.1,::1";
 	auto_free char *url = xasprintf("http://iterion:%s@127.0.0.1:%u", token, port);
 	auto_free char *java = xasprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%u -Dhttps.proxyHost=127.0.0.1 "

@@ -165,7 +165,8 @@ static int check_caps(const struct session *s, struct err *e)
 		{"mounts", spec->n_mounts > 0, c->mounts},
 		{"user", spec->user != NULL, c->user},
 		/* noop was asked for by name to run unprotected, which sandbox_skipped records. */
-		{"a network policy", spec->network.mode != NETWORK_OPEN && s->driver != &driver_noop, c->network_policy},
+		{"a network policy", spec->network.mode != NETWORK_OPEN && s->driver != &driver_noop,
+		 c->network_policy},
 		{"network.tls_inspect", spec->network.tls_inspect != TLS_INSPECT_OFF, c->secrets},
 		{"secrets", spec->n_secrets > 0, c->secrets},
 		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
@@ -210,7 +211,8 @@ static int fill_params(struct session *s, struct err *e)
 
 	s->workspace_target = path_clean(spec->workspace_folder ? spec->workspace_folder : s->p.workspace);
 	if (!s->workspace_target)
-		return err_set(e, ERR_INPUT, EINVAL, "workspace_folder %s: not an absolute path", spec->workspace_folder);
+		return err_set(e, ERR_INPUT, EINVAL, "workspace_folder %s: not an absolute path",
+			       spec->workspace_folder);
 	bool hidden = store && path_within(store, s->p.workspace) && !str_eq(store, s->p.workspace);
 	s->params = (struct sandbox_params){
 		.spec = spec,

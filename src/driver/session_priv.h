@@ -10,7 +10,14 @@
 #include <net/proxy.h>
 #include <sandbox/spec.h>
 
-enum session_state { SESSION_NEW, SESSION_STARTING, SESSION_RUNNING, SESSION_FAILED, SESSION_STOPPING, SESSION_STOPPED };
+enum session_state {
+	SESSION_NEW,
+	SESSION_STARTING,
+	SESSION_RUNNING,
+	SESSION_FAILED,
+	SESSION_STOPPING,
+	SESSION_STOPPED
+};
 
 struct session {
 	struct session_params p;

@@ -58,12 +58,13 @@ static int request(int fd, const char *host, const char *port, const char *token
 {
 	auto_buf q = BUF_INIT(4096);
 	const char *v6 = strchr(host, ':') && host[0] != '[' ? "[" : "";
-	int r = buf_printf(&q, "CONNECT %s%s%s:%s HTTP/1.1\r\nHost: %s%s%s:%s\r\nProxy-Authorization: Bearer %s\r\n\r\n",
+	int r = buf_printf(&q,
+			   "CONNECT %s%s%s:%s HTTP/1.1\r\nHost: %s%s%s:%s\r\nProxy-Authorization: Bearer %s\r\n\r\n",
 			   v6, host, *v6 ? "]" : "", port, v6, host, *v6 ? "]" : "", port, token);
 
 	if (r == 0)
 		r = fd_write_all(fd, q.data, q.len);
-	for (const char *end = NULL; r == 0; ) {
+	for (const char *end = NULL; r == 0;) {
 		end = b->len ? strstr(b->data, "\r\n\r\n") : NULL;
 		if (end)
 			return (int)(end - b->data) + 4;

@@ -95,7 +95,8 @@ int exec_table_signal(struct exec_table *t, const struct frame *f)
 
 	if (!unpack_end(&u) || sig >= (uint32_t)NSIG)
 		return -EPROTO;
-	/* It may have ended meanwhile: its pid is not reused before we reap it, and then it is no longer in the table. */
+	/* It may have ended meanwhile: its pid is not reused before we reap it, and then it is no longer in the table.
+	 */
 	if (x && kill(-x->pid, (int)sig) < 0)
 		(void)kill(x->pid, (int)sig);
 	return 0;

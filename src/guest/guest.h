@@ -10,7 +10,8 @@ int guest_connect(int argc, char **argv);
 /* Proves what `checks` asks for by trying what must be impossible; 0, or -EPERM with which wall is missing. */
 int guest_verify(uint32_t checks, struct err *e) __attribute__((warn_unused_result));
 
-/* Opens the listening sockets on 127.0.0.1 and (when the kernel has IPv6) [::1]. Returns how many (1 or 2) or -errno. */
+/* Opens the listening sockets on 127.0.0.1 and (when the kernel has IPv6) [::1]. Returns how many (1 or 2) or -errno.
+ */
 int guest_listen(uint16_t port, int ret_fds[2], struct err *e) __attribute__((warn_unused_result));
 
 /* The programs that were asked for and still run. */

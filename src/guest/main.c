@@ -19,7 +19,8 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], jobs[i].name) == 0)
 			return jobs[i].run(argc - 1, argv + 1);
 	fputs("usage: iterion-guest connect HOST PORT\n"
-	      "  Connects stdin and stdout to HOST:PORT through the sandbox's egress proxy, as a ProxyCommand for ssh.\n",
+	      "  Connects stdin and stdout to HOST:PORT through the sandbox's egress proxy, as a ProxyCommand for "
+	      "ssh.\n",
 	      stderr);
 	return 2;
 }

@@ -51,15 +51,17 @@ static int check_no_network(struct err *e)
 {
 	const struct sockaddr_in v4 = {
 		.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xc0000201)};
-	const struct sockaddr_in6 v6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(9), .sin6_addr.s6_addr = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+					.sin6_port = htons(9),
+					.sin6_addr.s6_addr = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
 	const struct sockaddr *to[] = {(const struct sockaddr *)&v4, (const struct sockaddr *)&v6};
 	const socklen_t len[] = {sizeof v4, sizeof v6};
 
 	for (int i = 0; i < 2; i++) {
 		auto_fd fd = socket(to[i]->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		if (fd >= 0 && connect(fd, to[i], len[i]) == 0)
-			return missing(e, i ? "there is a route to the IPv6 network" : "there is a route to the network");
+			return missing(e,
+				       i ? "there is a route to the IPv6 network" : "there is a route to the network");
 	}
 	return 0;
 }

@@ -203,8 +203,8 @@ static int do_bind(struct builder *b, const struct step *s)
 	auto_fd source = file_open_resolve(AT_FDCWD, s->source, O_PATH, RESOLVE_NO_SYMLINKS);
 	if (source < 0)
 		return source;
-	auto_fd tree = open_tree(source, "",
-				 (unsigned)(AT_EMPTY_PATH | AT_RECURSIVE) | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	auto_fd tree =
+		open_tree(source, "", (unsigned)(AT_EMPTY_PATH | AT_RECURSIVE) | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0)
 		return -errno;
 	uint64_t set = MOUNT_ATTR_NOSUID | (s->flags & STEP_DEVICE ? 0u : MOUNT_ATTR_NODEV) |
@@ -329,13 +329,15 @@ static int step_failed(const struct step *s, int r, struct err *e)
 	else
 		(void)err_sys(e, -r, "%s %s in the sandbox", actions[s->kind].verb, s->target);
 	if (r == -EXDEV)
-		err_hint(e, "The target does not exist in the folder that is mounted above it, and nothing is created in "
-			    "your own folders: create it there, or choose another target.");
+		err_hint(e,
+			 "The target does not exist in the folder that is mounted above it, and nothing is created in "
+			 "your own folders: create it there, or choose another target.");
 	else if (r == -ELOOP)
 		err_hint(e, "A part of the path is a symbolic link: name the path that it leads to.");
 	else if (r == -EPERM && s->kind == STEP_PROC)
-		err_hint(e, "The kernel refuses a new proc where the old one is partly hidden, as in a container: run the "
-			    "outer container with an unmasked /proc, or choose another driver with --sandbox-driver.");
+		err_hint(e,
+			 "The kernel refuses a new proc where the old one is partly hidden, as in a container: run the "
+			 "outer container with an unmasked /proc, or choose another driver with --sandbox-driver.");
 	return r;
 }
 

@@ -1,5 +1,6 @@
 /* The curated /etc: what programs need to run, resolve users and trust certificates, and nothing that is a secret or
- * tells about the host's services. An allowlist: a file that a later package puts into /etc is not shown. */
+ * tells about the host's services. An allowlist: a file that a later package puts into /etc is not shown. Folders are
+ * named only when all in them is public: /etc/ssl as a whole holds private keys, which root inside could read. */
 #include "plan.h"
 
 #include <base/buf.h>
@@ -19,14 +20,67 @@
 enum { PASSWD_LIMIT = 4 * 1024 * 1024 };
 
 static const char *const always[] = {
-	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
-	"default/locale", "dpkg/origins", "fonts", "gai.conf", "gitconfig",
-	"host.conf", "inputrc", "java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "jvm.d", "ld.so.cache",
-	"ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release", "magic", "magic.mime",
-	"mailcap", "manpath.config", "mime.types", "mke2fs.conf", "nsswitch.conf", "openssl", "os-release",
-	"papersize", "perl", "pki", "profile", "profile.d", "protocols", "python2.7", "python3", "python3.11",
-	"python3.12", "python3.13", "R", "redhat-release", "rpc", "services", "shells", "skel", "ssl", "terminfo",
-	"timezone", "vim", "xattr.conf",
+	"alternatives",
+	"bash.bashrc",
+	"ca-certificates",
+	"ca-certificates.conf",
+	"crypto-policies",
+	"debian_version",
+	"default/locale",
+	"dpkg/origins",
+	"fonts",
+	"gai.conf",
+	"gitconfig",
+	"host.conf",
+	"inputrc",
+	"java",
+	"java-11-openjdk",
+	"java-17-openjdk",
+	"java-21-openjdk",
+	"jvm.d",
+	"ld.so.cache",
+	"ld.so.conf",
+	"ld.so.conf.d",
+	"locale.alias",
+	"locale.conf",
+	"localtime",
+	"lsb-release",
+	"magic",
+	"magic.mime",
+	"mailcap",
+	"manpath.config",
+	"mime.types",
+	"mke2fs.conf",
+	"nsswitch.conf",
+	"openssl",
+	"os-release",
+	"papersize",
+	"perl",
+	"pki/ca-trust",
+	"pki/tls/certs",
+	"pki/tls/cert.pem",
+	"pki/tls/openssl.cnf",
+	"profile",
+	"profile.d",
+	"protocols",
+	"python2.7",
+	"python3",
+	"python3.11",
+	"python3.12",
+	"python3.13",
+	"R",
+	"redhat-release",
+	"rpc",
+	"services",
+	"shells",
+	"skel",
+	"ssl/cert.pem",
+	"ssl/certs",
+	"ssl/openssl.cnf",
+	"terminfo",
+	"timezone",
+	"vim",
+	"xattr.conf",
 };
 
 /* With a network of its own the sandbox has no resolver: names are looked up by the proxy. */
@@ -112,9 +166,10 @@ void plan_etc(struct plan *p, const struct plan_facts *f)
 	add_accounts(p, "/etc/passwd", f->uid, line);
 	snprintf(line, sizeof line, "%s:x:%u:\n", f->user_name, f->gid);
 	add_accounts(p, "/etc/group", f->gid, line);
-	plan_add(p, (struct step){.kind = STEP_FILE,
-				  .target = "/etc/hosts",
-				  .content = "127.0.0.1 localhost iterion\n::1 localhost ip6-localhost ip6-loopback\n"});
+	plan_add(p,
+		 (struct step){.kind = STEP_FILE,
+			       .target = "/etc/hosts",
+			       .content = "127.0.0.1 localhost iterion\n::1 localhost ip6-localhost ip6-loopback\n"});
 	plan_add(p, (struct step){.kind = STEP_FILE, .target = "/etc/hostname", .content = "iterion\n"});
 	plan_add(p, (struct step){.kind = STEP_SYMLINK, .target = "/etc/mtab", .source = "/proc/self/mounts"});
 }

@@ -67,14 +67,17 @@ static void add_as_on_host(struct plan *p, const char *path)
 		text[n] = '\0';
 		plan_add(p, (struct step){.kind = STEP_SYMLINK, .target = path, .source = text});
 	} else if (S_ISDIR(st.st_mode)) {
-		plan_add(p, (struct step){
-				    .kind = STEP_BIND, .flags = STEP_RO | STEP_SOURCE_DIR, .target = path, .source = path});
+		plan_add(p, (struct step){.kind = STEP_BIND,
+					  .flags = STEP_RO | STEP_SOURCE_DIR,
+					  .target = path,
+					  .source = path});
 	}
 }
 
 static void add_programs(struct plan *p)
 {
-	static const char *const names[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"};
+	static const char *const names[] = {"/usr",   "/bin",	 "/sbin", "/lib", "/lib32",
+					    "/lib64", "/libx32", "/opt",  "/nix"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		add_as_on_host(p, names[i]);
@@ -84,9 +87,10 @@ static void add_proc(struct plan *p)
 {
 	/* What shows or changes the host rather than the sandbox's processes. */
 	static const char *const masked[] = {
-		"/proc/acpi",	    "/proc/asound",	 "/proc/kcore",	  "/proc/keys",	      "/proc/latency_stats",
-		"/proc/sched_debug", "/proc/scsi",	 "/proc/timer_list", "/proc/timer_stats", "/proc/kpagecount",
-		"/proc/kpageflags", "/proc/kpagecgroup", "/proc/kmsg",	  "/proc/sysrq-trigger",
+		"/proc/acpi",	       "/proc/asound",	      "/proc/kcore",	  "/proc/keys",
+		"/proc/latency_stats", "/proc/sched_debug",   "/proc/scsi",	  "/proc/timer_list",
+		"/proc/timer_stats",   "/proc/kpagecount",    "/proc/kpageflags", "/proc/kpagecgroup",
+		"/proc/kmsg",	       "/proc/sysrq-trigger",
 	};
 	static const char *const locked[] = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"};
 
@@ -99,15 +103,18 @@ static void add_proc(struct plan *p)
 
 static void add_dev(struct plan *p)
 {
-	static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+	static const char *const devices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+					      "/dev/random", "/dev/urandom", "/dev/tty"};
 	static const char *const links[][2] = {
-		{"/dev/fd", "/proc/self/fd"},	    {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
-		{"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
+		{"/dev/fd", "/proc/self/fd"},	    {"/dev/stdin", "/proc/self/fd/0"},
+		{"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"},
+		{"/dev/ptmx", "pts/ptmx"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-		plan_add(p, (struct step){
-				    .kind = STEP_BIND, .flags = STEP_DEVICE, .target = devices[i], .source = devices[i]});
+		plan_add(p,
+			 (struct step){
+				 .kind = STEP_BIND, .flags = STEP_DEVICE, .target = devices[i], .source = devices[i]});
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		plan_add(p, (struct step){.kind = STEP_SYMLINK, .target = links[i][0], .source = links[i][1]});
 	plan_add(p, (struct step){.kind = STEP_DEVPTS, .target = "/dev/pts"});
@@ -154,8 +161,8 @@ static int add_mount(struct plan *p, const struct sandbox_mount *m, struct err *
 		return 0;
 	}
 	if (m->type != MOUNT_BIND) {
-		int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "mount at %s: the native driver has bind and tmpfs mounts only",
-				m->target);
+		int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				"mount at %s: the native driver has bind and tmpfs mounts only", m->target);
 		err_hint(e, "Use type=bind with a folder of this machine, or a container driver.");
 		return r;
 	}

@@ -11,22 +11,22 @@ struct err;
 struct sandbox_spec;
 
 enum step_kind {
-	STEP_DIR,	/* a folder (mode) */
-	STEP_SYMLINK,	/* source: the link's text */
-	STEP_FILE,	/* content: a small file, mode 0444 */
-	STEP_BIND,	/* source, with all that is mounted below it */
-	STEP_WRITABLE,	/* the folder itself becomes a mount that can be written (mode); empty at start */
-	STEP_READONLY,	/* the folder as it stands becomes a mount of its own that cannot be written */
-	STEP_PROC,	/* a new proc of the sandbox's own process numbers */
-	STEP_DEVPTS,	/* a new devpts */
-	STEP_COVER,	/* an empty, read-only folder over the target */
-	STEP_MASK,	/* what stands at the target reads as empty, or is an empty folder; missing is fine */
-	STEP_LOCK,	/* the target, as it stands, can no longer be written; missing is fine */
+	STEP_DIR,      /* a folder (mode) */
+	STEP_SYMLINK,  /* source: the link's text */
+	STEP_FILE,     /* content: a small file, mode 0444 */
+	STEP_BIND,     /* source, with all that is mounted below it */
+	STEP_WRITABLE, /* the folder itself becomes a mount that can be written (mode); empty at start */
+	STEP_READONLY, /* the folder as it stands becomes a mount of its own that cannot be written */
+	STEP_PROC,     /* a new proc of the sandbox's own process numbers */
+	STEP_DEVPTS,   /* a new devpts */
+	STEP_COVER,    /* an empty, read-only folder over the target */
+	STEP_MASK,     /* what stands at the target reads as empty, or is an empty folder; missing is fine */
+	STEP_LOCK,     /* the target, as it stands, can no longer be written; missing is fine */
 };
 
 enum step_flag {
 	STEP_RO = 1,
-	STEP_DEVICE = 2,    /* device files below work */
+	STEP_DEVICE = 2,     /* device files below work */
 	STEP_SOURCE_DIR = 4, /* a bind's source is a folder (else a file) */
 };
 

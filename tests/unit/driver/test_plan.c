@@ -62,8 +62,24 @@ static void test_host_folders_are_read_only(void **state)
 static void test_nothing_secret(void **state)
 {
 	static const char *const never[] = {
-		"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/root", "/home", "/var",
-		"/srv",	       "/boot",	       "/sys/firmware", "/run/docker.sock", "/etc", "/", "/etc/resolv.conf",
+		"/etc/shadow",
+		"/etc/ssl",
+		"/etc/ssl/private",
+		"/etc/pki",
+		"/etc/gshadow",
+		"/etc/sudoers",
+		"/etc/sudoers.d",
+		"/etc/ssh",
+		"/root",
+		"/home",
+		"/var",
+		"/srv",
+		"/boot",
+		"/sys/firmware",
+		"/run/docker.sock",
+		"/etc",
+		"/",
+		"/etc/resolv.conf",
 	};
 	const struct sandbox_spec spec = {0};
 	struct plan *p = make(&spec, &facts);
@@ -101,7 +117,10 @@ static void test_order(void **state)
 {
 	struct sandbox_mount mounts[] = {
 		{.type = MOUNT_TMPFS, .target = (char[]){"/home/someone/work/deep/er"}},
-		{.type = MOUNT_BIND, .source = (char[]){"/usr"}, .target = (char[]){"/home/someone/a"}, .readonly = true},
+		{.type = MOUNT_BIND,
+		 .source = (char[]){"/usr"},
+		 .target = (char[]){"/home/someone/a"},
+		 .readonly = true},
 	};
 	const struct sandbox_spec spec = {.mounts = mounts, .n_mounts = 2};
 	struct plan *p = make(&spec, &facts);
@@ -150,11 +169,13 @@ static void test_mounts_that_cannot_be(void **state)
 		enum mount_type type;
 		const char *source;
 		int r;
-	} rows[] = {{MOUNT_BIND, "/no/such/folder", -ENOENT}, {MOUNT_VOLUME, "v", -ENOTSUP}, {MOUNT_PVC, "v", -ENOTSUP}};
+	} rows[] = {
+		{MOUNT_BIND, "/no/such/folder", -ENOENT}, {MOUNT_VOLUME, "v", -ENOTSUP}, {MOUNT_PVC, "v", -ENOTSUP}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sandbox_mount m = {.type = rows[i].type, .source = xstrdup(rows[i].source), .target = (char[]){"/m"}};
+		struct sandbox_mount m = {
+			.type = rows[i].type, .source = xstrdup(rows[i].source), .target = (char[]){"/m"}};
 		const struct sandbox_spec spec = {.mounts = &m, .n_mounts = 1};
 		struct plan *p = plan_new();
 		struct err e = ERR_INIT;

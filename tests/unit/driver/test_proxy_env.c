@@ -11,7 +11,8 @@
 
 static void test_both_cases(void **state)
 {
-	static const char *const names[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"};
+	static const char *const names[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+					    "http_proxy", "https_proxy", "all_proxy"};
 	auto_strv env = {0};
 
 	(void)state;

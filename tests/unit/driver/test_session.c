@@ -208,7 +208,8 @@ static void test_allowed_and_blocked(void **state)
 	snprintf(command, sizeof command, "/run/iterion/bin/iterion connect 127.0.0.1 %u </dev/null", port);
 	assert_int_equal(run(&f, command, server, out, sizeof out), 0);
 	assert_string_equal(out, "pong\n");
-	assert_int_equal(run(&f, "/run/iterion/bin/iterion connect evil.example 443 </dev/null", -1, out, sizeof out), 1);
+	assert_int_equal(run(&f, "/run/iterion/bin/iterion connect evil.example 443 </dev/null", -1, out, sizeof out),
+			 1);
 	assert_non_null(strstr(out, "evil.example"));
 
 	session_stop(f.session, on_stopped, &f);
@@ -378,16 +379,11 @@ static void test_free_without_start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allowed_and_blocked),
-		cmocka_unit_test(test_host_loopback_is_out_of_reach),
-		cmocka_unit_test(test_proxy_killed_is_lost),
-		cmocka_unit_test(test_post_create),
-		cmocka_unit_test(test_post_create_fails),
-		cmocka_unit_test(test_what_a_driver_cannot_do_is_an_error),
-		cmocka_unit_test(test_noop_says_so),
-		cmocka_unit_test(test_mode_none_is_silent),
-		cmocka_unit_test(test_stop_during_start),
-		cmocka_unit_test(test_free_without_start),
+		cmocka_unit_test(test_allowed_and_blocked),  cmocka_unit_test(test_host_loopback_is_out_of_reach),
+		cmocka_unit_test(test_proxy_killed_is_lost), cmocka_unit_test(test_post_create),
+		cmocka_unit_test(test_post_create_fails),    cmocka_unit_test(test_what_a_driver_cannot_do_is_an_error),
+		cmocka_unit_test(test_noop_says_so),	     cmocka_unit_test(test_mode_none_is_silent),
+		cmocka_unit_test(test_stop_during_start),    cmocka_unit_test(test_free_without_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,8 +17,8 @@ struct session_params {
 	const char *workspace;		 /* absolute, resolved */
 	const char *run_id;
 	const char *run_name;
-	const char *store_dir;	 /* the whole store, hidden inside; NULL: none */
-	const char *home;	 /* the user's HOME, which is empty and writable inside; NULL: none inside */
+	const char *store_dir;	    /* the whole store, hidden inside; NULL: none */
+	const char *home;	    /* the user's HOME, which is empty and writable inside; NULL: none inside */
 	const char *const *resolve; /* "HOST:IP" answers of the proxy that come before DNS; NULL: none */
 	/* One sandbox event (docs/events.md); data is borrowed. */
 	void (*on_event)(void *arg, const char *type, json_t *data);

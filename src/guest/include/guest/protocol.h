@@ -32,10 +32,10 @@ enum guest_frame {
 
 /* What the guest proves from inside before it says ready. */
 enum guest_check {
-	GUEST_CHECK_CONFINED = 1,    /* no capability, no_new_privs, a seccomp filter that refuses namespaces and mounts */
-	GUEST_CHECK_NO_NETWORK = 2,  /* no way out of this network namespace */
+	GUEST_CHECK_CONFINED = 1, /* no capability, no_new_privs, a seccomp filter that refuses namespaces and mounts */
+	GUEST_CHECK_NO_NETWORK = 2,    /* no way out of this network namespace */
 	GUEST_CHECK_ROOT_READONLY = 4, /* nothing can be made at the top of the file system */
-	GUEST_CHECK_OWN_PIDS = 8,    /* it is PID 1 */
+	GUEST_CHECK_OWN_PIDS = 8,      /* it is PID 1 */
 };
 
 struct guest_config {
