@@ -10,6 +10,8 @@
 #include <base/err.h>
 #include <base/mem.h>
 #include <base/str.h>
+#include <dsl/diag.h>
+#include <dsl/parse.h>
 #include <sandbox/block.h>
 #include <sandbox/vars.h>
 
@@ -285,6 +287,49 @@ static void test_memory(void **state)
 	}
 }
 
+/* From the text of a workflow file, as a user writes it. */
+static void test_from_text(void **state)
+{
+	static const char text_of_file[] = "tool t:\n"
+					   "  command: \"true\"\n"
+					   "  sandbox: none\n"
+					   "\n"
+					   "workflow x:\n"
+					   "  entry: t\n"
+					   "  sandbox:\n"
+					   "    image: \"ghcr.io/acme/workflow-sandbox:sha256\"\n"
+					   "    user: \"1000:1000\"\n"
+					   "    host_state: auto\n"
+					   "    env:\n"
+					   "      NODE_ENV: \"test\"\n"
+					   "    mounts: [\"type=bind,source=${localEnv:HOME}/.cache,target=/cache\"]\n"
+					   "    network:\n"
+					   "      mode: allowlist\n"
+					   "      preset: \"iterion-default\"\n"
+					   "      rules: [\"api.github.com\", \"a*b.com\"]\n"
+					   "  t -> done\n";
+	struct sandbox_block got;
+	struct dsl_file *f = NULL;
+	struct seen seen = {.n = 0};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	if (dsl_parse("x.bot", text_of_file, strlen(text_of_file), NULL, &f) < 0)
+		fail_msg("%s", f->diags[0].message);
+	assert_non_null(f->workflow->sandbox);
+	assert_int_equal(sandbox_block_read(f->workflow->sandbox, &vars, origin, &got, collect, &seen), 1);
+	assert_int_equal(seen.pos[0].line, 17);
+	assert_string_equal(got.spec.user, "1000:1000");
+	assert_string_equal(got.spec.mounts[0].source, "/home/u/.cache");
+	assert_string_equal(strv_get_env(&got.spec.env, "NODE_ENV"), "test");
+	assert_int_equal(got.spec.network.mode, NETWORK_ALLOWLIST);
+	assert_string_equal(got.spec.network.presets.v[0], "iterion-default");
+	sandbox_block_done(&got);
+	assert_int_equal(sandbox_block_load("x.bot", f->workflow->sandbox, &vars, origin, &got, &e), -EINVAL);
+	assert_true(str_starts(e.msg, "x.bot:17:"));
+	dsl_file_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_every_problem_has_its_place),
 		cmocka_unit_test(test_denylist_as_a_whole),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_from_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
