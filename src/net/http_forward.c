@@ -3,7 +3,8 @@
  * forward_prepare turns the request's head into the one for the origin server; forward_connected sends it. From then on
  * forward_event does all that can be done on any event: request body from client->in to up->out, head and body of the
  * answer from up->in to client->out, each only while the target holds less than SOCK_OUT_HIGH, so that memory is
- * bounded however fast one side is. Nothing is held back: what came is flushed before the function returns.
+ * bounded however fast one side is, and for a bounded number of rounds, so that other connections get their turn.
+ * Nothing is held back: what came is flushed before the function returns.
  *
  * The answer may come before the request has gone out whole; it is passed on, and the client's connection ends after
  * it, because the rest of the body cannot be told from a next request. A cut answer ends in a reset towards the client
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_OUT_MAX = 2 * HTTP_HEAD_MAX, MAX_INTERIM = 16, IN_LIMIT = HTTP_HEAD_MAX + 1024 };
+enum { HEAD_OUT_MAX = 2 * HTTP_HEAD_MAX, MAX_INTERIM = 16, IN_LIMIT = HTTP_HEAD_MAX + 1024, ROUNDS = 16 };
 
 struct body {
 	enum http_body kind;
@@ -159,7 +160,7 @@ static bool move_request(struct conn *c)
 	struct forward *f = c->forward;
 	int moved = 1;
 
-	while (!f->request.done && !f->send_failed && moved > 0) {
+	for (int i = 0; i < ROUNDS && !f->request.done && !f->send_failed && moved > 0; i++) {
 		if (c->up->out.len < SOCK_OUT_HIGH && sock_fill(c->client, IN_LIMIT) < 0) {
 			conn_abort(c);
 			return false;
@@ -270,7 +271,7 @@ static bool move_response(struct conn *c)
 	struct forward *f = c->forward;
 	int moved = 1, got = 0;
 
-	while (moved > 0) {
+	for (int i = 0; i < ROUNDS && moved > 0; i++) {
 		if (c->client->out.len < SOCK_OUT_HIGH)
 			got = sock_fill(c->up, IN_LIMIT);
 		if (!move_response_heads(c))
@@ -297,14 +298,18 @@ static bool move_response(struct conn *c)
 	return true;
 }
 
+/* Bytes that were read and could not be moved in this turn wait for their target to be writable, which it may be at
+ * once: others get their turn in between. */
 static void want(struct conn *c)
 {
 	const struct forward *f = c->forward;
+	bool body_waits = !f->request.done && !f->send_failed && c->client->in.len > 0;
+	bool answer_waits = f->head_done && !f->response.done && c->up->in.len > 0;
 	bool body = !f->request.done && !f->send_failed && !c->client->eof && c->up->out.len < SOCK_OUT_HIGH;
 	bool answer = !c->up->eof && c->client->out.len < SOCK_OUT_HIGH;
 
-	sock_want(c->client, (body ? UV_READABLE : 0) | (c->client->out.len ? UV_WRITABLE : 0));
-	sock_want(c->up, (answer ? UV_READABLE : 0) | (c->up->out.len ? UV_WRITABLE : 0));
+	sock_want(c->client, (body ? UV_READABLE : 0) | (c->client->out.len || answer_waits ? UV_WRITABLE : 0));
+	sock_want(c->up, (answer ? UV_READABLE : 0) | (c->up->out.len || body_waits ? UV_WRITABLE : 0));
 }
 
 void forward_event(struct conn *c)

@@ -427,10 +427,19 @@ void world_start(struct world *w, const char *const *rules, const struct proxy_p
 		fail_msg("%s", w->error);
 }
 
+void world_begin_stop(struct world *w, unsigned drain_ms)
+{
+	w->stopping = true;
+	proxy_stop(w->proxy, drain_ms, on_done, w);
+}
+
 void world_stop(struct world *w)
 {
-	proxy_stop(w->proxy, 300, on_done, w);
+	if (!w->stopping)
+		world_begin_stop(w, 300);
 	world_wait(w, &w->done);
+	if (w->lost && !w->may_be_lost)
+		fail_msg("%s", w->error);
 	assert_int_equal(w->summaries, 1);
 	proxy_free(w->proxy);
 	assert_int_equal(uv_loop_close(&w->loop), 0);

@@ -22,7 +22,8 @@ struct world {
 	uv_loop_t loop;
 	struct proxy *proxy;
 	unsigned port; /* where it listens */
-	bool ready, done, lost, failed, hooked;
+	bool ready, stopping, done, lost, failed, hooked;
+	bool may_be_lost; /* else world_stop fails when it was */
 	char error[1024];
 	int hook_errno;
 	size_t n_blocked, n_totals;
@@ -44,6 +45,8 @@ unsigned char bulk_byte(size_t i);
 
 /* rules: NULL-terminated; params may be NULL, else its policy is set here. */
 void world_start(struct world *w, const char *const *rules, const struct proxy_params *params);
+/* world_stop waits for the end, and begins the stop when that was not done. */
+void world_begin_stop(struct world *w, unsigned drain_ms);
 void world_stop(struct world *w);
 /* Runs the loop until *flag is set; fails the test after 10 s. */
 void world_wait(struct world *w, const bool *flag);

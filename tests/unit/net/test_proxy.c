@@ -2,17 +2,29 @@
 #include "proxy_world.h"
 
 #include <base/cleanup.h>
+
+#include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "config.h"
+
+#ifdef __SANITIZE_ADDRESS__
+static const bool sanitized = true; /* memory and descriptors are the sanitizer's, too */
+#else
+static const bool sanitized = false;
+#endif
 
 static const struct server_ports *srv;
 static const char *const loopback[] = {"127.0.0.0/8", NULL};
@@ -210,6 +222,7 @@ static void killed(void **state)
 	assert_int_equal(client_tunnel(fd, srv->echo), 200);
 	assert_int_equal(kill(proxy_pid(w.proxy), SIGKILL), 0);
 	world_wait(&w, &w.lost);
+	w.may_be_lost = true;
 	assert_non_null(strstr(w.error, "signal 9"));
 	/* What it carried is closed: no byte goes on. */
 	char c;
@@ -266,13 +279,174 @@ static void crashes(void **state)
 		world_start(&w, loopback, NULL);
 		assert_int_equal(proxy_test_hook(w.proxy, hooks[i]), 0);
 		world_wait(&w, &w.lost);
-		/* Executing is answered by the kernel; the others may be caught by a sanitizer, which ends with a code. */
+		w.may_be_lost = true;
+		/* Executing is answered by the kernel; the others may be caught by a sanitizer, which ends with a code.
+		 */
 		assert_non_null(strstr(w.error, hooks[i] == PROXY_HOOK_EXEC ? "signal 31" : "egress proxy"));
 		assert_false(w.hooked);
 		world_stop(&w);
 	}
 	if (!TEST_HOOKS)
 		skip();
+}
+
+/* Past the limit a client is told so; when one of the others ends there is room again. */
+static void too_many(void **state)
+{
+	enum { MAX = 1024, MORE = 20 };
+	static int fds[MAX + MORE];
+	struct rlimit l;
+	struct world w;
+	int refused = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &l), 0);
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+	if (l.rlim_cur < 8192) {
+		print_message("missing: a hard limit of 8192 open files\n");
+		skip();
+	}
+	world_start(&w, loopback, NULL);
+	for (int i = 0; i < MAX + MORE; i++)
+		fds[i] = client_connect(w.port);
+	for (int i = 0; i < MORE; i++)
+		refused += strncmp(client_head(fds[MAX + i]), "HTTP/1.1 503 ", 13) == 0;
+	assert_int_equal(refused, MORE);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	world_run(&w, 50);
+	auto_fd fd = client_connect(w.port);
+	assert_int_equal(client_tunnel(fd, srv->echo), 200);
+	for (int i = 2; i < MAX + MORE; i++)
+		(void)close(fds[i]);
+	world_stop(&w);
+}
+
+/* What runs may go on for the time given; what idles is closed, and nothing new begins. */
+static void drains(void **state)
+{
+	struct world w;
+	char got[8];
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	auto_fd busy = client_connect(w.port);
+	assert_int_equal(client_tunnel(busy, srv->echo), 200);
+	auto_fd idle = client_connect(w.port);
+	world_run(&w, 50);
+	world_begin_stop(&w, 5000);
+	world_run(&w, 50);
+	assert_int_equal(recv(idle, got, 1, 0), 0);
+	client_send(busy, "more");
+	assert_int_equal(client_read(busy, got, 4), 4);
+	assert_false(w.done);
+	assert_int_equal(shutdown(busy, SHUT_WR), 0);
+	assert_string_equal(client_rest(busy), "bye");
+	world_stop(&w);
+	assert_int_equal(w.totals[0].up, 4);
+}
+
+/* Neither the environment nor descriptors of the run are left in it. Only root may look, and then it must be so; for
+ * others, that they may not is the proof of PR_SET_DUMPABLE. */
+static void gives_away(void **state)
+{
+	char path[64], text[65536];
+	struct world w;
+	size_t links = 0;
+
+	(void)state;
+	auto_fd secret = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	world_start(&w, loopback, NULL);
+	snprintf(path, sizeof path, "/proc/%d/environ", proxy_pid(w.proxy));
+	auto_fd environment = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof path, "/proc/%d/fd", proxy_pid(w.proxy));
+	auto_dir fds = opendir(path);
+	if (environment < 0 || !fds) {
+		assert_int_not_equal(geteuid(), 0);
+		world_stop(&w);
+		return;
+	}
+	ssize_t n = read(environment, text, sizeof text);
+	for (ssize_t i = 0; i < n; i++)
+		assert_int_equal(text[i], '\0');
+	for (struct dirent *d; (d = readdir(fds));) {
+		ssize_t len = readlinkat(dirfd(fds), d->d_name, text, sizeof text - 1);
+		if (len < 0)
+			continue;
+		text[len] = '\0';
+		links++;
+		if (strncmp(text, "socket:", 7) != 0 && strncmp(text, "anon_inode:", 11) != 0 &&
+		    strncmp(text, "pipe:", 5) != 0 && strcmp(text, "/dev/null") != 0 && !sanitized)
+			fail_msg("descriptor %s is %s", d->d_name, text);
+	}
+	assert_in_range(links, 4, 12);
+	world_stop(&w);
+}
+
+/* A run that dies without a word takes its proxy along. */
+static void dies_with_parent(void **state)
+{
+	int pair[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	pid_t parent = fork();
+	assert_true(parent >= 0);
+	if (parent == 0) {
+		struct world w;
+		world_start(&w, loopback, NULL);
+		pid = proxy_pid(w.proxy);
+		if (write(pair[1], &pid, sizeof pid) != sizeof pid)
+			_exit(1);
+		(void)raise(SIGKILL);
+	}
+	assert_int_equal(read(pair[0], &pid, sizeof pid), sizeof pid);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	/* It is no child of ours; it may be a zombie until init has seen it. */
+	auto_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	assert_true(pidfd < 0 || poll(&p, 1, 5000) == 1);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
+/* Many connections after each other must not make it grow. */
+static size_t resident_kb(pid_t pid)
+{
+	char path[64], line[256];
+	size_t kb = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	auto_file f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		(void)sscanf(line, "VmRSS: %zu", &kb);
+	return kb;
+}
+
+static void does_not_grow(void **state)
+{
+	struct world w;
+	size_t before = 0;
+
+	(void)state;
+	world_start(&w, loopback, NULL);
+	for (int i = 0; i < 4000; i++) {
+		auto_fd fd = client_connect(w.port);
+		client_send(fd, "CONNECT 127.0.0.1:%u HTTP/1.1\r\n\r\nx", srv->echo);
+		assert_int_equal(shutdown(fd, SHUT_WR), 0);
+		assert_int_equal(status_of(client_head(fd)), 200);
+		assert_string_equal(client_rest(fd), "xbye");
+		if (i == 1000)
+			before = resident_kb(proxy_pid(w.proxy));
+	}
+	size_t after = resident_kb(proxy_pid(w.proxy));
+	if (!sanitized)
+		assert_in_range(after, 0, before + 256);
+	world_stop(&w);
+	assert_int_equal(w.totals[0].up, 4000);
 }
 
 static int set_up(void **state)
@@ -303,6 +477,11 @@ int main(void)
 		cmocka_unit_test(killed),
 		cmocka_unit_test(confined),
 		cmocka_unit_test(crashes),
+		cmocka_unit_test(too_many),
+		cmocka_unit_test(drains),
+		cmocka_unit_test(gives_away),
+		cmocka_unit_test(dies_with_parent),
+		cmocka_unit_test(does_not_grow),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
