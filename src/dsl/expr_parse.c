@@ -233,15 +233,23 @@ static const char *step_text(struct cursor *c, const struct expr_step *step)
 	return "*";
 }
 
-/* Moves the first step's name into the reference. False when it is no name. */
+static struct expr_node *nameless(struct cursor *c, size_t at, const char *ns, size_t len)
+{
+	return fail(c, at, NULL, "\"%.*s\" needs a name behind it: %.*s.NAME", (int)len, ns, (int)len, ns);
+}
+
+/* The first step is the name in the namespace; vars["x"] is vars.x. */
 static bool take_first(struct cursor *c, struct expr_node *n)
 {
-	if (n->n_steps == 0 || !n->steps[0].name) {
-		(void)fail(c, n->ref.offset, NULL, "\"%s\" needs a name behind it: %s.NAME", dsl_ns_name(n->ref.ns),
-			   dsl_ns_name(n->ref.ns));
-		return false;
-	}
-	return true;
+	struct expr_step *first = n->n_steps ? &n->steps[0] : NULL;
+
+	if (first && first->index && first->index->kind == EXPR_LITERAL && first->index->text)
+		first->name = first->index->text;
+	if (first && first->name)
+		return true;
+	const char *ns = dsl_ns_name(n->ref.ns);
+	(void)nameless(c, n->ref.offset, ns, strlen(ns));
+	return false;
 }
 
 /* A path: NAMESPACE.name… */
@@ -345,6 +353,8 @@ static struct expr_node *parse_named(struct cursor *c)
 	int ns = ref_namespace(c->s + at, len);
 	if (ns == DSL_NS_ATTACHMENTS)
 		ns = -1;
+	if (ns >= 0 && !dot && !(c->flags & EXPR_BARE_NAMES))
+		return nameless(c, at, c->s + at, len);
 	if (ns < 0 && (dot || !(c->flags & EXPR_BARE_NAMES)))
 		return unknown_name(c, len, false);
 	return parse_path(c, dot ? ns : -1, len);

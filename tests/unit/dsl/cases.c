@@ -38,7 +38,8 @@ size_t cases_read(const char *name, struct test_case **ret)
 		*bar = '\0';
 		next = strstr(line_end + 1, "\n=== ");
 		v = grow_array(v, n, &cap, sizeof *v);
-		v[n] = (struct test_case){.name = p + 4, .expect = bar + 2 + strspn(bar + 2, " "), .text = line_end + 1};
+		v[n] = (struct test_case){
+			.name = p + 4, .expect = bar + 2 + strspn(bar + 2, " "), .text = line_end + 1};
 		v[n].len = next ? (size_t)(next + 1 - v[n].text) : strlen(v[n].text);
 		n++;
 		if (!next)

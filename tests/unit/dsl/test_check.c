@@ -51,12 +51,11 @@ static void test_cases(void **state)
 static void test_every_code(void **state)
 {
 	static const char *const codes[] = {
-		"C001", "C002", "C003", "C004", "C005", "C006", "C007", "C008", "C009", "C010", "C011", "C012",
-		"C013", "C014", "C016", "C017", "C018", "C019", "C020", "C021", "C022", "C023", "C024", "C025",
-		"C026", "C027", "C028", "C029", "C030", "C031", "C032", "C033", "C034", "C035", "C036", "C037",
-		"C038", "C039", "C040", "C041", "C042", "C043", "C044", "C046", "C047", "C048", "C050", "C051",
-		"C052", "C053", "C054", "C060", "C070", "C071", "C072", "C080", "C081", "C082", "C083", "C084",
-		"C085", "C086",
+		"C001", "C002", "C003", "C004", "C005", "C006", "C007", "C008", "C009", "C010", "C011", "C012", "C013",
+		"C014", "C016", "C017", "C018", "C019", "C020", "C021", "C022", "C023", "C024", "C025", "C026", "C027",
+		"C028", "C029", "C030", "C031", "C032", "C033", "C034", "C035", "C036", "C037", "C038", "C039", "C040",
+		"C041", "C042", "C043", "C044", "C046", "C047", "C048", "C050", "C051", "C052", "C053", "C054", "C060",
+		"C070", "C071", "C072", "C080", "C081", "C082", "C083", "C084", "C085", "C086",
 	};
 	struct test_case *v;
 	size_t n = cases_read("checks.txt", &v);
@@ -100,7 +99,8 @@ static void test_backend_detected(void **state)
 static void test_output(void **state)
 {
 	static const char text[] = "tool é:\n";
-	static const char edge[] = "tool a:\n  command: \"é {{vars.x}} \x1b[31m\"\nworkflow w:\n  entry: a\n  a -> done\n";
+	static const char edge[] =
+		"tool a:\n  command: \"é {{vars.x}} \x1b[31m\"\nworkflow w:\n  entry: a\n  a -> done\n";
 	auto_buf b = BUF_INIT(65536);
 
 	(void)state;
@@ -131,13 +131,16 @@ static char *make_chain(size_t n)
 
 	assert_int_equal(buf_puts(&b, "workflow w:\n  entry: n0\n"), 0);
 	for (size_t i = 0; i + 1 < n; i++)
-		assert_int_equal(buf_printf(&b, "  n%zu -> n%zu with { a: \"{{outputs.n%zu}}\", b: \"{{outputs.n0.output}}\" }\n",
-					    i, i + 1, i),
-				 0);
+		assert_int_equal(
+			buf_printf(&b,
+				   "  n%zu -> n%zu with { a: \"{{outputs.n%zu}}\", b: \"{{outputs.n0.output}}\" }\n", i,
+				   i + 1, i),
+			0);
 	assert_int_equal(buf_printf(&b, "  n%zu -> done\n", n - 1), 0);
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(buf_printf(&b, "tool n%zu:\n  command: |\n    echo {{input.a}}\n    echo {{outputs.n0}}\n", i),
-				 0);
+		assert_int_equal(
+			buf_printf(&b, "tool n%zu:\n  command: |\n    echo {{input.a}}\n    echo {{outputs.n0}}\n", i),
+			0);
 	return buf_steal(&b);
 }
 
@@ -196,8 +199,9 @@ static void test_diagram(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cases),	     cmocka_unit_test(test_every_code), cmocka_unit_test(test_severity),
-		cmocka_unit_test(test_backend_detected), cmocka_unit_test(test_output), cmocka_unit_test(test_linear),
+		cmocka_unit_test(test_cases),	 cmocka_unit_test(test_every_code),
+		cmocka_unit_test(test_severity), cmocka_unit_test(test_backend_detected),
+		cmocka_unit_test(test_output),	 cmocka_unit_test(test_linear),
 		cmocka_unit_test(test_diagram),
 	};
 
