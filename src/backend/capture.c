@@ -43,9 +43,7 @@ int capture_open(struct capture *c, uv_loop_t *loop, struct store_run *run, cons
 		return err_sys(e, errno, "make a pipe for a program's output");
 	c->fd = fds[0];
 	c->writer = fds[1];
-	int r = fd_set_nonblock(c->fd, true);
-	if (r == 0)
-		r = uv_poll_init(loop, &c->poll, c->fd);
+	int r = uv_poll_init(loop, &c->poll, c->fd); /* makes our end, and only that, non-blocking */
 	if (r < 0) {
 		capture_done(c);
 		return err_sys(e, -r, "watch a program's output");

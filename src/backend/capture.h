@@ -12,7 +12,7 @@ struct store_run;
 
 enum {
 	CAPTURE_MEMORY_MAX = 1024 * 1024, /* more than this goes to a file */
-	CAPTURE_PREVIEW = 16 * 1024,	  /* then this much of the beginning stays in memory */
+	CAPTURE_PREVIEW = 4 * 1024,	  /* then this much of the beginning stays in memory */
 };
 
 struct capture {

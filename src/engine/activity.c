@@ -122,6 +122,11 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 	return 0;
 }
 
+const struct branch *activity_only(const struct engine *en)
+{
+	return en->n_activities == 1 ? en->activities->branch : NULL;
+}
+
 void activity_cancel_all(struct engine *en, enum node_cancel how)
 {
 	for (const struct activity *a = en->activities; a; a = a->next)

@@ -65,7 +65,7 @@ static json_t *branches(const struct engine *en)
 	return list;
 }
 
-json_t *checkpoint_build(const struct engine *en, const char *node)
+json_t *checkpoint_build(const struct engine *en)
 {
 	json_t *o = json_object(), *loops = json_object(), *turns = json_object(), *used = json_object();
 
@@ -81,7 +81,7 @@ json_t *checkpoint_build(const struct engine *en, const char *node)
 	json_put_int(used, "iterations", (long long)en->budgets[BUDGET_ITERATIONS].used);
 	json_put_int(used, "tokens", (long long)en->budgets[BUDGET_TOKENS].used);
 	json_put(used, "cost_usd", json_real(en->budgets[BUDGET_COST].used));
-	json_put_str(o, "node_id", node);
+	json_put_str(o, "node_id", en->last_node);
 	json_put(o, "branches", branches(en));
 	json_put(o, "joins", groups_waiting(en));
 	json_put(o, "outputs", json_incref(en->stored));
@@ -94,14 +94,14 @@ json_t *checkpoint_build(const struct engine *en, const char *node)
 	return o;
 }
 
-void checkpoint_write(struct engine *en, const char *node, bool sync)
+void checkpoint_write(struct engine *en, bool sync)
 {
-	auto_json cp = checkpoint_build(en, node);
+	auto_json cp = checkpoint_build(en);
 	const struct store_run_state s = {.status = RUN_RUNNING, .checkpoint = cp, .sync = sync};
 	struct err e = ERR_INIT;
 
 	if (store_run_save(en->run, &s, &e) == 0)
 		return;
 	err_hint(&e, "free some space on the file system of the store");
-	engine_end(en, RUN_FAILED_RESUMABLE, &e, node);
+	engine_end(en, RUN_FAILED_RESUMABLE, &e, NULL);
 }

@@ -60,7 +60,7 @@ static void finish(struct engine *en)
 		emit_finished(en);
 	else
 		emit_stopped(en);
-	auto_json cp = en->last_node ? checkpoint_build(en, en->last_node) : NULL;
+	auto_json cp = en->last_node ? checkpoint_build(en) : NULL;
 	const struct store_run_state s = {
 		.status = o->status,
 		.checkpoint = cp,

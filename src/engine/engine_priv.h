@@ -99,6 +99,7 @@ struct engine {
 	uv_idle_t idle;	      /* work that waits for its turn on the loop */
 	unsigned handles;     /* of these, not closed yet */
 	bool pumping;
+	bool unsaved;	       /* a node ended since the latest checkpoint */
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
 };
@@ -132,6 +133,8 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 /* --- activity.c: nodes under way in a backend --- */
 
 int activity_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
+/* The branch of the only node under way; NULL when there is none, or more than one. */
+const struct branch *activity_only(const struct engine *en);
 void activity_cancel_all(struct engine *en, enum node_cancel how);
 
 /* --- place.c --- */
@@ -184,6 +187,6 @@ void budget_start_timers(struct engine *en);
  * run, {"output_ref","output_bytes","preview"}. */
 json_t *checkpoint_show(struct engine *en, const char *node, json_t *value);
 /* What resume needs; a new object. */ /* What resume needs; a new object. */
-json_t *checkpoint_build(const struct engine *en, const char *node);
-/* Writes run.json after a node; a failure to do so ends the run. */
-void checkpoint_write(struct engine *en, const char *node, bool sync);
+json_t *checkpoint_build(const struct engine *en);
+/* Writes run.json with a checkpoint; a failure to do so ends the run. */
+void checkpoint_write(struct engine *en, bool sync);

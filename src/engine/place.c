@@ -1,7 +1,7 @@
 /* Where nodes run: the run's own sandbox (or the host, when it has none), and the host for nodes that say `sandbox:
  * none`. Each place is a session of the driver layer, found by its spec; nodes with equal specs share one. The session
  * of the run is made first and early, because making it forks what it needs while this process is small. */
-#include "engine_priv.h"
+#include "branch.h"
 
 #include <base/json.h>
 #include <base/mem.h>
@@ -32,7 +32,9 @@ static void on_event(void *arg, const char *type, json_t *data)
 		(void)json_array_append_new(en->early, o);
 		return;
 	}
-	engine_emit(en, type, NULL, NULL, json_incref(data));
+	/* With one node under way, it is the one whose connection was refused. */
+	const struct branch *b = str_eq(type, "network_blocked") ? activity_only(en) : NULL;
+	engine_emit(en, type, b ? b->id : NULL, b ? b->node->name.s : NULL, json_incref(data));
 }
 
 static void on_lost(void *arg, const struct err *e)

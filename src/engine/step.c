@@ -2,9 +2,12 @@
  *
  * The pump starts the nodes of all branches that are ready, as many at once as the budget allows. Routers and compute
  * nodes are over at once; a chain of them gives the loop its turn now and then, so that signals and other nodes are
- * heard. When a node ended, its output is checked and recorded, its branch goes on along an edge, and a checkpoint is
- * written: with an fsync when the run goes on. The last node's checkpoint is made safe together with the run's final
- * state, so that a run pays one fsync a node; until then a plain write guards it against a kill. */
+ * heard. When a node ended, its output is checked and recorded, and its branch goes on along an edge.
+ *
+ * A checkpoint follows, with one fsync. It is written right after the next nodes were started, because the disk then
+ * works while they run, which hides what it costs; a kill in that moment makes resume repeat one node more. The last
+ * node's checkpoint is made safe together with the run's final state; until then, while a sandbox is being stopped, a
+ * plain write guards it against a kill. */
 #include "branch.h"
 #include "value.h"
 
@@ -178,21 +181,10 @@ static void go_on(struct engine *en, struct branch *b, json_t *output)
 		branch_go(en, b, edge->dst, input);
 }
 
-static void save(struct engine *en, const char *node)
-{
-	if (en->phase != PHASE_RUNNING)
-		return;
-	if (en->branches)
-		checkpoint_write(en, node, true);
-	else if (en->places[0].isolated)
-		checkpoint_write(en, node, false); /* stopping the sandbox takes a while */
-}
-
 void step_finished(struct engine *en, struct branch *b, const struct node_result *r, uint64_t duration_ms,
 		   const struct err *e)
 {
 	struct err bad = ERR_INIT;
-	const char *node = b->node->name.s;
 
 	/* The run is ending: what a node that was told to end comes to is nobody's business any more. */
 	if (en->phase != PHASE_RUNNING)
@@ -210,7 +202,19 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 	if (en->phase == PHASE_RUNNING)
 		go_on(en, b, output);
 	json_decref(output);
-	save(en, node);
+	en->unsaved = true;
+}
+
+/* Writes the checkpoint of what ended in this turn. */
+static void save(struct engine *en)
+{
+	if (!en->unsaved || en->phase != PHASE_RUNNING)
+		return;
+	en->unsaved = false;
+	if (en->branches)
+		checkpoint_write(en, true);
+	else if (en->places[0].isolated)
+		checkpoint_write(en, false);
 }
 
 void engine_pump(struct engine *en)
@@ -223,6 +227,7 @@ void engine_pump(struct engine *en)
 	for (unsigned i = 0; i < STEPS_IN_A_TURN && en->phase == PHASE_RUNNING && (b = next_ready(en)); i++)
 		step(en, b);
 	en->pumping = false;
+	save(en);
 	if (en->phase != PHASE_RUNNING)
 		return;
 	if (!en->branches)

@@ -378,7 +378,7 @@ static void test_spill(void **state)
 		} else {
 			assert_non_null(ref);
 			assert_int_equal(json_string_length(json_object_get(f.output, to_stderr ? "stderr" : "output")),
-					 16384);
+					 4096);
 			check_file(&f, ref, cases[i].size, cases[i].end);
 			assert_int_equal(json_integer_value(json_object_get(f.details, to_stderr ? "stderr_bytes"
 												 : "output_bytes")),

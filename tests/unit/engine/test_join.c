@@ -41,10 +41,10 @@ static json_int_t seq_of(const struct flow *f, const char *type, const char *nod
 static void test_wait_all(void **state)
 {
 	(void)state;
-	static const char text[] = FAN TOOL("a", "sleep 0.1; echo A") TOOL(
-		"b", "echo B") TOOL("j", "printf '%s-' {{outputs.a.output}} {{outputs.b.output}} {{input.x}} "
-					 "{{input.y}}") "workflow w:\n  entry: r\n  r -> a\n  r -> b\n  a -> j with { "
-							"x: \"1\" }\n  b -> j with { y: \"2\" }\n  j -> done\n";
+	static const char text[] = FAN TOOL("a", "sleep 0.1; echo A") TOOL("b", "echo B")
+		TOOL("j", "printf '%s-' {{outputs.a.output}} {{outputs.b.output}} {{input.x}} "
+			  "{{input.y}}") "workflow w:\n  entry: r\n  r -> a\n  r -> b\n  a -> j with { "
+					 "x: \"1\" }\n  b -> j with { y: \"2\" }\n  j -> done\n";
 	struct flow f;
 
 	fake_session_reset();
@@ -121,10 +121,10 @@ static void test_shapes(void **state)
 		 2},
 		{"edges with conditions",
 		 "schema s:\n  ok: bool\ncompute z:\n  output: s\n  expr:\n    ok: \"true\"\n" FAN TOOL("a", "true")
-			 TOOL("b", "true")
-				 TOOL("j", "true") "workflow w:\n  entry: z\n  z -> r\n  r -> a when \"input.ok\"\n  r "
-						   "-> b when \"!input.ok\"\n  a -> j\n  b -> j\n  j -> done\n",
-		 {"a", "j"},
+			 TOOL("b", "true") TOOL("c", "true") TOOL(
+				 "j", "true") "workflow w:\n  entry: z\n  z -> r\n  r -> a when \"input.ok\"\n  r "
+					      "-> b when \"!input.ok\"\n  r -> c\n  c -> j\n  a -> j\n  b -> j\n  j -> done\n",
+		 {"a", "c", "j"},
 		 "b",
 		 RUN_FINISHED,
 		 1},
