@@ -12,6 +12,7 @@ DESTDIR ?=
 MESON ?= meson
 PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
+PROGRAMS = src/cli/iterion src/guest/iterion-guest
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-asan valgrind bench fuzz lint format install clean help
@@ -20,7 +21,7 @@ all:
 	@scripts/deps build
 	@[ -e build/build.ninja ] || { mkdir -p build && $(MESON) setup build --buildtype=release -Doptimization=2 \
 		--prefix=$(PREFIX) >build/setup.log; } || { cat build/setup.log; rm -rf build; exit 1; }
-	@ninja -C build $(NINJAFLAGS)
+	@ninja -C build $(NINJAFLAGS) $(PROGRAMS)
 
 demo:
 	@scripts/demo
