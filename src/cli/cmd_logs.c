@@ -135,7 +135,7 @@ static int follow(struct follower *f, struct err *e)
 		r = wait_change(fd, &owner, e);
 	}
 	if (r >= 0 && !f->ended)
-		print_warning("run %s: its process is gone and no last event was written", f->id);
+		show_warning("run %s: its process is gone and no last event was written", f->id);
 	return r < 0 ? r : 0;
 }
 
@@ -158,7 +158,7 @@ static int run(const struct invocation *inv, struct err *e)
 	if (r == 0 && o->follow && !f.ended)
 		r = follow(&f, e);
 	if (r == 0 && event_reader_damaged(f.reader))
-		print_warning("%llu damaged lines were left out", (unsigned long long)event_reader_damaged(f.reader));
+		show_warning("%llu damaged lines were left out", (unsigned long long)event_reader_damaged(f.reader));
 	event_reader_free(f.reader);
 	event_view_done(&f.view);
 	return r;

@@ -124,7 +124,7 @@ static const struct option_row options[] = {
 static const struct help_row examples[] = {
 	{"iterion sandbox network check --preset iterion-default api.github.com evil.example",
 	 "Which of the two a sandbox with the default list reaches."},
-	{"iterion sandbox network check --rule '**.example.org' --rule '!ads.example.org' ads.example.org:80",
+	{"iterion sandbox network check --rule '**.x.org' --rule '!ads.x.org' ads.x.org:80",
 	 "Rules are read in order and the last one that matches decides. Without a port, 443 is meant."},
 	{NULL, NULL},
 };
@@ -139,7 +139,7 @@ static const struct help_row exits[] = {
 const struct command command_network_check = {
 	.name = "sandbox network check",
 	.operands = "HOST[:PORT]…",
-	.summary = "say whether a network policy lets hosts through, and which rule decides",
+	.summary = "say what a network policy does with hosts, and by which rule",
 	.about =
 		"Applies presets and rules to each HOST as the proxy of a sandbox would, and prints the verdict with "
 		"the "

@@ -240,8 +240,8 @@ static int run_server(const struct proxy_opts *o, struct server *s, struct err *
 	if (listener < 0)
 		return listener;
 	if (o->no_auth && s->address.reachable)
-		print_warning("%s: anyone who reaches this address can use the proxy; it has no authentication",
-			      s->address.text);
+		show_warning("%s: anyone who reaches this address can use the proxy; it has no authentication",
+			     s->address.text);
 	const struct proxy_params pp = {
 		.policy = policy,
 		.token = token,
@@ -310,7 +310,7 @@ static const struct help_row examples[] = {
 	 "Prints {\"listen\":\"127.0.0.1:PORT\",\"port\":PORT,\"token\":\"…\"} once it serves. The token is the "
 	 "password "
 	 "of the proxy's user (any name), or a Bearer token."},
-	{"iterion proxy --listen unix:/tmp/p.sock --no-auth --mode denylist --rule evil.example --events log.ndjson",
+	{"iterion proxy --listen unix:/tmp/p.sock --no-auth --mode denylist --rule evil.example --events log",
 	 "Everything but one host, with a record of what was refused."},
 	{NULL, NULL},
 };

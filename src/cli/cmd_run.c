@@ -85,7 +85,7 @@ static void tell_result(const struct runner *r)
 		(void)err_set(&e, ERR_NODE, 0, "the run ended as %s", run_status_name(r->result.status));
 	err_hint(&e, "`iterion inspect %s` shows what ran; `iterion logs %s` every event.", engine_run_id(r->engine),
 		 engine_run_id(r->engine));
-	print_error(&e);
+	show_error(&e);
 }
 
 static int run_engine(struct runner *r, const struct engine_params *p, struct err *e)

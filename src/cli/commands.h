@@ -3,6 +3,7 @@
 
 #include "command.h"
 
+extern const struct command command_completion;
 extern const struct command command_diagram;
 extern const struct command command_inspect;
 extern const struct command command_logs;
@@ -10,6 +11,7 @@ extern const struct command command_network_check;
 extern const struct command command_proxy;
 extern const struct command command_run;
 extern const struct command command_sandbox_exec;
+extern const struct command command_sandbox_gc;
 extern const struct command command_sandbox_shell;
 extern const struct command command_validate;
 extern const struct command command_version;

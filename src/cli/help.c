@@ -80,7 +80,7 @@ static void option(const struct option_row *o)
 		(void)buf_printf(&left, " %s", o->value);
 	(void)buf_puts(&text, o->help);
 	if (o->kind == OPTION_WORD) {
-		(void)buf_puts(&text, ": ");
+		(void)buf_puts(&text, "; one of ");
 		for (size_t i = 0; o->words[i]; i++)
 			(void)buf_printf(&text, "%s%s", i == 0 ? "" : !o->words[i + 1] ? " or " : ", ", o->words[i]);
 	}

@@ -76,14 +76,14 @@ int main(int argc, char **argv)
 	size_t n = argc > 1 ? (size_t)argc - 1 : 0;
 	int r = dispatch(n, (const char *const *)argv + (argc > 0), &e);
 	if (r < 0) {
-		print_error(&e);
+		show_error(&e);
 		r = err_exit_code(e.kind);
 		/* An error without a kind is still no success. */
 		r = r ? r : 1;
 	}
 	struct err failed = ERR_INIT;
 	if (output_end(&failed) < 0) {
-		print_error(&failed);
+		show_error(&failed);
 		r = r ? r : 1;
 	}
 	return r;

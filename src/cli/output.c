@@ -161,7 +161,7 @@ static void complain(const char *label, enum style style, const char *text)
 	(void)!fd_write_all(STDERR_FILENO, all.data, all.len);
 }
 
-void print_error(const struct err *e)
+void show_error(const struct err *e)
 {
 	out_flush();
 	complain("error", STYLE_RED, e->msg[0] ? e->msg : "the command failed and gave no reason");
@@ -169,7 +169,7 @@ void print_error(const struct err *e)
 		complain("hint", STYLE_BOLD, e->hint);
 }
 
-void print_warning(const char *fmt, ...)
+void show_warning(const char *fmt, ...)
 {
 	auto_buf text = BUF_INIT(64 * 1024);
 	va_list ap;
@@ -181,7 +181,7 @@ void print_warning(const char *fmt, ...)
 	complain("warning", STYLE_YELLOW, buf_str(&text));
 }
 
-void print_text(const char *text)
+void show_text(const char *text)
 {
 	auto_buf safe = BUF_INIT(4 * (size_t)MAX_TEXT);
 

@@ -31,12 +31,12 @@ void out_flush(void);
 int output_end(struct err *e) __attribute__((warn_unused_result));
 
 /* "error: what: why" and "hint: …" on standard error. */
-void print_error(const struct err *e);
+void show_error(const struct err *e);
 /* "warning: …" on standard error. */
-void print_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void show_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Several lines as they are on standard error, neutralised. */
-void print_text(const char *text);
+void show_text(const char *text);
 
 /* Sends the layers' log lines up to max to standard error. */
 void output_log(enum log_level max);

@@ -56,12 +56,16 @@ static void add_network(struct sandbox_network *n, const struct network_flags *f
 }
 
 /* The driver decides whether an image is needed. noop runs the host's own programs, in its way. */
-static int settle(struct sandbox_choice *c, struct err *e)
+static int settle(const struct sandbox_flags *f, struct sandbox_choice *c, struct err *e)
 {
 	const struct driver *d;
 	const char *reason;
 
 	if (c->resolved.spec.mode == SANDBOX_NONE) {
+		/* Nothing is made with it, but a name that is wrong is wrong. */
+		int known = f->driver ? driver_choose(f->driver, &d, &reason, e) : 0;
+		if (known < 0)
+			return known;
 		c->driver = "noop";
 		return as_usage(sandbox_settle(&c->resolved, true, e), e);
 	}
@@ -101,7 +105,7 @@ int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_fl
 		return r;
 	if (network)
 		add_network(&ret->resolved.spec.network, network);
-	return settle(ret, e);
+	return settle(f, ret, e);
 }
 
 void sandbox_choice_done(struct sandbox_choice *c)

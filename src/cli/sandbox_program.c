@@ -76,7 +76,7 @@ static int exit_code_of(struct program *p, const struct exec_status *st)
 		err_hint(&p->err,
 			 "Inside the sandbox there is what its mounts and image bring; look with `iterion sandbox "
 			 "exec -- ls /usr/bin`.");
-		print_error(&p->err);
+		show_error(&p->err);
 		return st->code == ENOENT || st->code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	case EXEC_LOST:
 		break;
@@ -165,9 +165,9 @@ static void on_event(void *arg, const char *type, json_t *data)
 
 	event_file_add(p->q->events, type, data);
 	if (str_eq(type, "sandbox_warning") && json_get_str(data, "message"))
-		print_warning("%s", json_get_str(data, "message"));
+		show_warning("%s", json_get_str(data, "message"));
 	else if (str_eq(type, "sandbox_skipped"))
-		print_warning("nothing is isolated: %s", json_get_str(data, "reason"));
+		show_warning("nothing is isolated: %s", json_get_str(data, "reason"));
 }
 
 static void on_lost(void *arg, const struct err *e)

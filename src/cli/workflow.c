@@ -119,7 +119,7 @@ int workflow_load(const char *path, const char *workspace, struct workflow *ret,
 		return r;
 	auto_buf findings = BUF_INIT(MAX_FINDINGS);
 	workflow_findings(ret, &findings);
-	print_text(buf_str(&findings));
+	show_text(buf_str(&findings));
 	size_t n = workflow_errors(ret);
 	if (n == 0)
 		return 0;

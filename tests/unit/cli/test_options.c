@@ -136,7 +136,7 @@ static void refuses(void **state)
 	} cases[] = {
 		{&plain, {"--jsn", "x"}, "--jsn", "--json"},
 		{&plain, {"--nam=1", "x"}, "--nam=1", "--name"},
-		{&plain, {"--js", "x"}, "no such option", "--json"},
+		{&plain, {"--js", "x"}, "no such option", "--help"},
 		{&plain, {"--hlep"}, "no such option", "--help"},
 		{&plain, {"--qqqqqq", "x"}, "--qqqqqq", "--help"},
 		{&plain, {"-z", "x"}, "-z", "--help"},
