@@ -321,10 +321,11 @@ int sandbox_mount_parse(const char *text, struct sandbox_mount *ret, struct err 
 		(void)text_neutralise(&shown, text, strnlen(text, 120));
 		return err_wrap(e, r, "mount \"%s\"", buf_str(&shown));
 	}
+	char *source = d.m.type == MOUNT_BIND ? path_clean(d.m.source) : TAKE_PTR(d.m.source);
 	*ret = (struct sandbox_mount){
 		.type = d.m.type,
 		.readonly = d.m.readonly,
-		.source = d.m.type == MOUNT_BIND ? path_clean(d.m.source) : TAKE_PTR(d.m.source),
+		.source = source,
 		.target = path_clean(d.m.target),
 	};
 	return 0;
