@@ -197,6 +197,9 @@ static void read_prop(struct parser *p, const struct prop *prop, const struct to
 	} else if (read_value(p, prop, field)) {
 		end_line(p);
 	} else {
+		/* Written, if badly: nobody must say that it is missing. */
+		if (prop->type == PROP_COMMAND)
+			((struct dsl_text *)field)->src.pos = key->pos;
 		skip_property(p);
 	}
 }

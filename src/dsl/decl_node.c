@@ -230,7 +230,7 @@ static void finish_tool(struct parser *p, struct dsl_node *n)
 	if (command.s && script.s)
 		diag_error(p->f, "P016", script.pos, "keep one of them", "the tool \"%s\" has a command and a script",
 			   n->name.s);
-	else if (!command.s && !script.s)
+	else if (!command.pos.line && !script.pos.line)
 		diag_error(p->f, "P016", n->name.pos, "add command: \"…\" or script: |",
 			   "the tool \"%s\" has neither a command nor a script", n->name.s);
 	if (command.s && n->language.pos.line)

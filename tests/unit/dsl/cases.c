@@ -36,7 +36,7 @@ size_t cases_read(const char *name, struct test_case **ret)
 		bar = strstr(p, " |");
 		assert_non_null(bar);
 		*bar = '\0';
-		next = strstr(line_end + 1, "\n=== ");
+		next = str_starts(line_end + 1, "=== ") ? line_end : strstr(line_end + 1, "\n=== ");
 		v = grow_array(v, n, &cap, sizeof *v);
 		v[n] = (struct test_case){
 			.name = p + 4, .expect = bar + 2 + strspn(bar + 2, " "), .text = line_end + 1};

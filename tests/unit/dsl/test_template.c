@@ -382,16 +382,10 @@ static void test_large_and_binary(void **state)
 
 	(void)state;
 	for (size_t row = 0; row < ARRAY_LEN(around); row++) {
-		if (row != 0 && row != 2 && row != 11 && row != 16)
+		if (row != 0 && row != 1 && row != 2 && row != 11 && row != 16)
 			continue;
 		try_value(row, "\xff\xfe' \xc3\x28\xed\xa0\x80\"", 10);
-		if (row == 0)
-			continue; /* an argument has at most 128 KiB, and printf may be a program */
-		auto_json world = world_of(large, strlen(large));
-		auto_free char *script = render(around[row].lang, around[row].text, world);
-		assert_true(strlen(script) > strlen(large));
-		if (slow(around[row].program))
-			try_value(row, large, strlen(large));
+		try_value(row, large, strlen(large));
 	}
 	free(large);
 }
