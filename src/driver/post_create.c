@@ -118,15 +118,15 @@ static void on_ended(void *arg, const struct exec_status *st)
 static int start(struct hook *h, struct err *e)
 {
 	struct session *s = h->session;
-	const char *const argv[] = {"sh", "-c", s->p.spec->post_create, NULL};
+	const char *const argv[] = {"sh", "-c", s->spec.post_create, NULL};
 	auto_strv env = {0};
 	int fds[2];
 	struct exec *x;
 
 	strv_set_env(&env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	strv_set_env(&env, "HOME", session_home(s));
-	for (size_t i = 0; i < s->p.spec->env.n; i++)
-		strv_add(&env, s->p.spec->env.v[i]);
+	for (size_t i = 0; i < s->spec.env.n; i++)
+		strv_add(&env, s->spec.env.v[i]);
 	session_add_env(s, &env);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_sys(e, errno, "make a pipe for post_create");

@@ -5,6 +5,7 @@
  * themselves: the proxy that it is confined, the guest that the sandbox is closed. The listening sockets go from the
  * guest through here to the proxy; no copy stays. When either dies the other is ended too: a sandbox without its proxy
  * has no egress at all, which is the safe side, but the run cannot go on. */
+#include "host_paths.h"
 #include "ops.h"
 #include "post_create.h"
 #include "proxy_env.h"
@@ -73,7 +74,7 @@ static void check_started(struct session *s)
 		return;
 	s->was_started = true;
 	session_emit_started(s);
-	if (s->p.spec->post_create && s->p.spec->mode != SANDBOX_NONE)
+	if (s->spec.post_create && s->spec.mode != SANDBOX_NONE)
 		post_create_run(s, on_post_create, s);
 	else
 		started(s);
@@ -154,7 +155,7 @@ static void on_summary(void *arg, const struct proxy_host_total *t, size_t n)
 /* What the spec asks for and the driver cannot do is an error, never left out. */
 static int check_caps(const struct session *s, struct err *e)
 {
-	const struct sandbox_spec *spec = s->p.spec;
+	const struct sandbox_spec *spec = &s->spec;
 	const struct driver_caps *c = driver_caps(s->driver);
 	const struct {
 		const char *field;
@@ -187,7 +188,7 @@ static int check_caps(const struct session *s, struct err *e)
 
 static int start_proxy(struct session *s, struct err *e)
 {
-	const struct sandbox_network *n = &s->p.spec->network;
+	const struct sandbox_network *n = &s->spec.network;
 	int r = policy_new(n->mode, (const char *const *)n->presets.v, (const char *const *)n->rules.v, &s->policy, e);
 
 	if (r < 0)
@@ -206,7 +207,7 @@ static int start_proxy(struct session *s, struct err *e)
 /* Paths inside, and what the driver needs to know. */
 static int fill_params(struct session *s, struct err *e)
 {
-	const struct sandbox_spec *spec = s->p.spec;
+	const struct sandbox_spec *spec = &s->spec;
 	const char *store = s->p.store_dir;
 
 	s->workspace_target = path_clean(spec->workspace_folder ? spec->workspace_folder : s->p.workspace);
@@ -215,7 +216,7 @@ static int fill_params(struct session *s, struct err *e)
 			       spec->workspace_folder);
 	bool hidden = store && path_within(store, s->p.workspace) && !str_eq(store, s->p.workspace);
 	s->params = (struct sandbox_params){
-		.spec = spec,
+		.spec = &s->spec,
 		.workspace = s->p.workspace,
 		.workspace_target = s->workspace_target,
 		.home = s->home,
@@ -229,7 +230,7 @@ static int fill_params(struct session *s, struct err *e)
 
 static int choose_driver(struct session *s, struct err *e)
 {
-	if (s->p.spec->mode == SANDBOX_NONE) {
+	if (s->spec.mode == SANDBOX_NONE) {
 		s->driver = &driver_noop;
 		return 0;
 	}
@@ -242,6 +243,8 @@ static int prepare(struct session *s, struct err *e)
 {
 	int r = choose_driver(s, e);
 
+	if (r == 0 && s->driver != &driver_noop)
+		r = host_paths_check(&s->p, &s->spec, e);
 	if (r == 0)
 		r = fill_params(s, e);
 	if (r == 0 && s->params.enforce_network && s->driver->caps.network_policy)
@@ -255,6 +258,7 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 	struct session *s = xcalloc(1, sizeof *s);
 
 	s->p = *p;
+	sandbox_spec_copy(&s->spec, p->spec);
 	s->begin_ns = clock_ns();
 	s->home = p->home ? path_clean(p->home) : NULL;
 	int r = prepare(s, e);
@@ -395,6 +399,7 @@ void session_free(struct session *s)
 		s->sandbox->ops->free(s->sandbox);
 	proxy_free(s->proxy);
 	policy_free(s->policy);
+	sandbox_spec_done(&s->spec);
 	explicit_bzero(s->token, sizeof s->token);
 	free(s->workspace_target);
 	free(s->home);

@@ -20,12 +20,12 @@ static double ms_between(uint64_t from, uint64_t to)
 static void emit_skipped(const struct session *s)
 {
 	/* A run that never asked for a sandbox skips none. */
-	if (s->p.spec->mode == SANDBOX_NONE)
+	if (s->spec.mode == SANDBOX_NONE)
 		return;
 	json_t *d = json_object();
 	json_put_str(d, "driver", driver_name(s->driver));
-	json_put_str(d, "mode", sandbox_mode_name(s->p.spec->mode));
-	json_put_str(d, "source", s->p.spec->mode_source);
+	json_put_str(d, "mode", sandbox_mode_name(s->spec.mode));
+	json_put_str(d, "source", s->spec.mode_source);
 	json_put_str(d, "reason", "the noop driver was asked for: programs run on the host, nothing is isolated");
 	emit(s, "sandbox_skipped", d);
 }
@@ -38,7 +38,7 @@ static json_t *network_json(const struct session *s)
 
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(list, json_string(rules[i]));
-	json_put_str(n, "mode", network_mode_name(s->p.spec->network.mode));
+	json_put_str(n, "mode", network_mode_name(s->spec.network.mode));
 	json_put_str(n, "enforcement", s->params.enforce_network ? "namespace" : "none");
 	json_put(n, "rules", list);
 	return n;
@@ -46,7 +46,7 @@ static json_t *network_json(const struct session *s)
 
 void session_emit_started(const struct session *s)
 {
-	const struct sandbox_spec *spec = s->p.spec;
+	const struct sandbox_spec *spec = &s->spec;
 
 	if (s->driver == &driver_noop) {
 		emit_skipped(s);

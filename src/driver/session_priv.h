@@ -21,6 +21,7 @@ enum session_state {
 
 struct session {
 	struct session_params p;
+	struct sandbox_spec spec; /* a copy, with the sources of mounts resolved */
 	const struct driver *driver;
 	enum session_state state;
 	struct sandbox_params params;

@@ -316,6 +316,64 @@ static void test_what_a_driver_cannot_do_is_an_error(void **state)
 	tear_down(&f);
 }
 
+static void expect_refused(struct fixture *f, const char *what)
+{
+	struct err e = ERR_INIT;
+
+	assert_int_equal(session_new(&f->params, &f->session, &e), -EPERM);
+	assert_null(f->session);
+	if (!strstr(e.msg, what))
+		fail_msg("%s is not in: %s", what, e.msg);
+	assert_string_not_equal(e.hint, "");
+}
+
+static void test_sensitive_paths_are_refused(void **state)
+{
+	static const char *const workspaces[] = {"/", "/home/inside", "/proc", "/home"};
+	struct fixture f;
+	char link[64];
+
+	(void)state;
+	set_up(&f, NULL);
+	const char *workspace = f.params.workspace;
+	for (size_t i = 0; i < sizeof workspaces / sizeof workspaces[0]; i++) {
+		f.params.workspace = workspaces[i];
+		expect_refused(&f, workspaces[i]);
+	}
+	f.params.workspace = workspace;
+	/* By a symlink: what it leads to is what counts. */
+	snprintf(link, sizeof link, "%s/link", workspace);
+	assert_int_equal(symlink("/etc/shadow", link), 0);
+	struct sandbox_mount *m = sandbox_spec_add_mount(&f.spec);
+	m->type = MOUNT_BIND;
+	m->source = xstrdup(link);
+	m->target = xstrdup("/data");
+	m->origin = xstrdup("a test");
+	expect_refused(&f, "/etc/shadow");
+	unlink(link);
+	tear_down(&f);
+}
+
+static void test_a_mount_is_there(void **state)
+{
+	struct fixture f;
+	char out[64];
+
+	(void)state;
+	set_up(&f, NULL);
+	struct sandbox_mount *m = sandbox_spec_add_mount(&f.spec);
+	m->type = MOUNT_BIND;
+	m->source = xstrdup("/usr/share/zoneinfo");
+	m->target = xstrdup("/data/zones");
+	m->readonly = true;
+	m->origin = xstrdup("a test");
+	start(&f);
+	assert_int_equal(run(&f, "ls /data/zones/UTC; touch /data/zones/x", -1, out, sizeof out), 1);
+	assert_non_null(strstr(out, "/data/zones/UTC"));
+	assert_non_null(strstr(out, "Read-only"));
+	tear_down(&f);
+}
+
 static void test_noop_says_so(void **state)
 {
 	struct fixture f;
@@ -379,11 +437,18 @@ static void test_free_without_start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allowed_and_blocked),  cmocka_unit_test(test_host_loopback_is_out_of_reach),
-		cmocka_unit_test(test_proxy_killed_is_lost), cmocka_unit_test(test_post_create),
-		cmocka_unit_test(test_post_create_fails),    cmocka_unit_test(test_what_a_driver_cannot_do_is_an_error),
-		cmocka_unit_test(test_noop_says_so),	     cmocka_unit_test(test_mode_none_is_silent),
-		cmocka_unit_test(test_stop_during_start),    cmocka_unit_test(test_free_without_start),
+		cmocka_unit_test(test_allowed_and_blocked),
+		cmocka_unit_test(test_host_loopback_is_out_of_reach),
+		cmocka_unit_test(test_proxy_killed_is_lost),
+		cmocka_unit_test(test_post_create),
+		cmocka_unit_test(test_post_create_fails),
+		cmocka_unit_test(test_what_a_driver_cannot_do_is_an_error),
+		cmocka_unit_test(test_sensitive_paths_are_refused),
+		cmocka_unit_test(test_a_mount_is_there),
+		cmocka_unit_test(test_noop_says_so),
+		cmocka_unit_test(test_mode_none_is_silent),
+		cmocka_unit_test(test_stop_during_start),
+		cmocka_unit_test(test_free_without_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ struct session;
 
 struct session_params {
 	uv_loop_t *loop;
-	const struct sandbox_spec *spec; /* mode NONE: programs run on the host; borrowed until session_free */
+	const struct sandbox_spec *spec; /* mode NONE: programs run on the host; copied */
 	const char *driver;		 /* name, or NULL: chosen (ITERION_SANDBOX_DRIVER, then by host) */
 	const char *workspace;		 /* absolute, resolved */
 	const char *run_id;

@@ -1,0 +1,100 @@
+/* Which of the host's folders a session's sandbox may have.
+ *
+ * The list of sensitive places is the sandbox layer's; here it is filled with this host's facts (the environment, the
+ * homes of the password file, the run store) and held against what is about to be mounted. The workspace may hold the
+ * run store, since that is covered inside; another mount may not. */
+#include "host_paths.h"
+
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/file.h>
+#include <base/mem.h>
+#include <base/path.h>
+#include <base/str.h>
+#include <driver/session.h>
+#include <sandbox/mount.h>
+#include <sandbox/spec.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PASSWD_LIMIT = 4 * 1024 * 1024 };
+
+/* The sixth field of each line. Users of a directory service are not listed there; the sandbox layer adds the usual
+ * places of homes. */
+static void read_homes(struct strv *homes)
+{
+	auto_free char *text = NULL;
+
+	if (file_read(AT_FDCWD, "/etc/passwd", PASSWD_LIMIT, &text, NULL, NULL) < 0)
+		return;
+	char *save_line = NULL;
+	for (char *line = strtok_r(text, "\n", &save_line); line; line = strtok_r(NULL, "\n", &save_line)) {
+		char *field = line;
+		for (int i = 0; field && i < 5; i++)
+			field = strchr(field, ':') ? strchr(field, ':') + 1 : NULL;
+		if (!field)
+			continue;
+		field[strcspn(field, ":")] = '\0';
+		if (field[0] == '/' && field[1] && !strv_has(homes, field))
+			strv_add(homes, field);
+	}
+}
+
+static struct sandbox_sensitive *places(const struct session_params *p, const char *const *homes, bool with_runs)
+{
+	auto_free char *runs = with_runs && p->store_dir ? path_join(p->store_dir, "runs") : NULL;
+	const struct sandbox_host_facts facts = {
+		.home = p->home,
+		.homes = homes,
+		.docker_host = getenv("DOCKER_HOST"),
+		.container_host = getenv("CONTAINER_HOST"),
+		.ssh_auth_sock = getenv("SSH_AUTH_SOCK"),
+		.xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
+		.runs_dir = runs,
+	};
+
+	return sandbox_sensitive_new(&facts);
+}
+
+static int check_workspace(const struct session_params *p, const char *const *homes, struct err *e)
+{
+	struct sandbox_sensitive *s = places(p, homes, false);
+	int r = sandbox_mount_check_source(s, p->workspace, e);
+
+	sandbox_sensitive_free(s);
+	return r < 0 ? err_wrap(e, r, "workspace %s", p->workspace) : 0;
+}
+
+static int check_mounts(const struct session_params *p, const char *const *homes, struct sandbox_spec *spec,
+			struct err *e)
+{
+	struct sandbox_sensitive *s = places(p, homes, true);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++) {
+		struct sandbox_mount *m = &spec->mounts[i];
+		char *resolved;
+		if (m->type != MOUNT_BIND)
+			continue;
+		r = sandbox_mount_resolve_source(s, m->source, &resolved, e);
+		if (r == 0) {
+			free(m->source);
+			m->source = resolved;
+		}
+	}
+	sandbox_sensitive_free(s);
+	return r;
+}
+
+int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, struct err *e)
+{
+	auto_strv homes = {0};
+
+	read_homes(&homes);
+	int r = check_workspace(p, (const char *const *)homes.v, e);
+	if (r == 0 && spec->n_mounts > 0)
+		r = check_mounts(p, (const char *const *)homes.v, spec, e);
+	return r;
+}

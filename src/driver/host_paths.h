@@ -1,0 +1,12 @@
+/* Which of the host's folders a session's sandbox may have. */
+#pragma once
+
+struct err;
+struct sandbox_spec;
+struct session_params;
+
+/* Checks the workspace and every bind of the spec against the places that no sandbox may have, with all symlinks
+ * resolved, and puts the resolved paths into the spec: those are mounted, and nothing is looked up again by another
+ * name. Returns 0, or -errno with which path, why, and what to do. */
+int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, struct err *e)
+	__attribute__((warn_unused_result));
