@@ -310,7 +310,7 @@ static const struct help_row examples[] = {
 	 "Prints {\"listen\":\"127.0.0.1:PORT\",\"port\":PORT,\"token\":\"…\"} once it serves. The token is the "
 	 "password "
 	 "of the proxy's user (any name), or a Bearer token."},
-	{"iterion proxy --listen unix:/tmp/p.sock --no-auth --mode denylist --rule evil.example --events log",
+	{"iterion proxy -l unix:/tmp/p --no-auth --mode denylist --rule evil.example --events log",
 	 "Everything but one host, with a record of what was refused."},
 	{NULL, NULL},
 };

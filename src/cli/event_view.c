@@ -26,19 +26,39 @@ struct shown {
 	uint64_t ms;
 };
 
+/* n decimal digits; -1 when there is anything else. */
+static int digits(const char *s, size_t n)
+{
+	int v = 0;
+
+	for (; n; n--, s++) {
+		if (*s < '0' || *s > '9')
+			return -1;
+		v = v * 10 + (*s - '0');
+	}
+	return v;
+}
+
 uint64_t event_time_ms(const json_t *ev)
 {
+	static const char shape[] = "0000-00-00T00:00:00.000Z";
 	const char *s = json_get_str(ev, "timestamp");
-	struct tm tm = {0};
-	unsigned ms = 0;
 
-	if (!s || sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d.%3u", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-			 &tm.tm_min, &tm.tm_sec, &ms) < 6)
+	if (!s || strlen(s) != strlen(shape))
 		return 0;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
+	for (size_t i = 0; shape[i]; i++)
+		if (shape[i] == '0' ? digits(s + i, 1) < 0 : s[i] != shape[i])
+			return 0;
+	struct tm tm = {
+		.tm_year = digits(s, 4) - 1900,
+		.tm_mon = digits(s + 5, 2) - 1,
+		.tm_mday = digits(s + 8, 2),
+		.tm_hour = digits(s + 11, 2),
+		.tm_min = digits(s + 14, 2),
+		.tm_sec = digits(s + 17, 2),
+	};
 	time_t t = timegm(&tm);
-	return t < 0 ? 0 : (uint64_t)t * 1000 + ms;
+	return t < 0 ? 0 : (uint64_t)t * 1000 + (uint64_t)digits(s + 20, 3);
 }
 
 void duration_text(char ret[DURATION_TEXT_SIZE], uint64_t ms)
