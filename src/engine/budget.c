@@ -100,6 +100,8 @@ static void on_timer(uv_timer_t *timer)
 	enum budget_dimension d = timer == &en->timers[0] ? BUDGET_DURATION : BUDGET_TIMEOUT;
 	struct budget *b = &en->budgets[d];
 
+	if (en->phase >= PHASE_ENDING)
+		return;
 	if (b->warned) {
 		b->used = b->limit;
 		exceeded(en, d);

@@ -1,9 +1,10 @@
 /* A run from parameters to the caller's answer.
  *
- * engine_new checks everything that needs no store and makes the sessions, which fork what they need while the process
- * is small. engine_run makes the run's folder while the sandbox already sets itself up, records run_started, and lets
- * the sandboxes start; the first node runs when the last of them is up. Everything after that happens in callbacks on
- * the caller's loop: nodes in step.c, the way between them in edge.c, branch.c and group.c, the end in end.c. */
+ * engine_new checks everything that needs no store. engine_run makes the run's folder first, because a sandbox covers
+ * the store and shows a part of it, so both must be there; then the sessions, which fork what they need while this
+ * process is small; while they set themselves up, run_started is recorded. The first node runs when the last sandbox is
+ * up. Everything after that happens in callbacks on the caller's loop: nodes in step.c, the way between them in edge.c,
+ * branch.c and group.c, the end in end.c. */
 #include "branch.h"
 
 #include <base/cleanup.h>
@@ -64,11 +65,6 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 	make_loops(en);
 	scope_prepare_history(en);
 	budget_init(en);
-	r = places_new(en, e);
-	if (r < 0) {
-		engine_free(en);
-		return r;
-	}
 	*ret = en;
 	return 0;
 }
@@ -167,6 +163,7 @@ void engine_close(struct engine *en)
 int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 {
 	char sha[SHA256_HEX_SIZE];
+	struct err failed = ERR_INIT;
 
 	store_sha256(sha, en->p.source, en->p.source_len);
 	const struct store_run_params sp = {
@@ -186,9 +183,14 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 	en->done_arg = arg;
 	en->started_ms = clock_ms();
 	en->phase = PHASE_STARTING;
+	r = places_new(en, &failed);
 	open_handles(en);
 	emit_run_started(en);
 	flush_early(en);
+	if (r < 0) {
+		engine_end(en, RUN_FAILED, &failed, NULL);
+		return 0;
+	}
 	budget_start_timers(en);
 	const struct dsl_node *entry = dsl_find_node(en->p.file, en->workflow->entry.s);
 	(void)branch_new(en, NULL, NULL, entry, json_incref(en->vars));

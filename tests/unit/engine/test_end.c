@@ -118,8 +118,13 @@ static void test_session_refused(void **state)
 	fake_session_reset();
 	(void)err_set(&fake_session.new_error, ERR_SANDBOX, ENOTSUP, "no driver can serve it");
 	flow_run(&f, ONE("true"), &(struct flow_opts){.mode = SANDBOX_AUTO});
-	assert_true(f.new_result < 0);
-	assert_true(store_is_empty(&f));
+	assert_int_equal(f.new_result, 0);
+	assert_int_equal(f.result.exit_code, 1);
+	char *trace = flow_trace(&f);
+	assert_string_equal(trace, "run_started run_failed");
+	assert_string_equal(json_get_str(f.record, "status"), "failed");
+	assert_string_equal(json_get_str(f.record, "error"), "no driver can serve it");
+	free(trace);
 	flow_done(&f);
 }
 

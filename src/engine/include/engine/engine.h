@@ -41,16 +41,17 @@ struct engine_result {
 	const char *failed_node; /* NULL: none, or it failed before any node ran */
 };
 
-/* Checks what can be checked before anything is created (node kinds that need a backend this program lacks, vars,
- * preset, workspace, run id), then chooses the driver and forks what it needs. Nothing is created in the store. Returns
- * 0, or -errno with the whole message; the exit code is err_exit_code(e->kind). */
+/* Checks what can be checked before anything is created: node kinds that need a backend this program lacks, vars,
+ * preset, workspace, run id. Nothing is created or started. Returns 0, or -errno with the whole message; the exit code
+ * is err_exit_code(e->kind), 2. */
 int engine_new(const struct engine_params *p, struct engine **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* Called once, when everything has stopped and run.json is final; the loop then has nothing of this run left. */
 typedef void (*engine_done_cb)(void *arg, const struct engine_result *r);
 
-/* Creates the run in the store and starts; done is called from the loop. Returns 0, or -errno when the run could not
- * be created (then nothing runs and done is never called). */
+/* Creates the run in the store, makes the sandbox's session, which forks what it needs (call it while the process is
+ * small), and starts; done is called from the loop. A sandbox that cannot be made is a failed run, not an error of this
+ * call. Returns 0, or -errno when the run could not be created (then nothing runs and done is never called). */
 int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e) __attribute__((warn_unused_result));
 
 /* SIGINT or SIGTERM came. The first stops the run in order (nodes get TERM, KILL after 10 s; the sandbox is stopped;
