@@ -1,6 +1,6 @@
 /* The first process of a native sandbox.
  *
- * One clone3 puts it into all its namespaces at once: it is PID 1 there, and in a new user namespace it has every
+ * One clone puts it into all its namespaces at once: it is PID 1 there, and in a new user namespace it has every
  * capability over the others. Stages:
  *   1. tie its life to ours, so that no moment exists in which our death leaves it behind;
  *   2. map its own user (in a user namespace), after which files it makes have an owner;
@@ -25,7 +25,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -130,17 +129,23 @@ static uint64_t namespaces(bool user_namespace, bool own_network)
 	       (user_namespace ? CLONE_NEWUSER : 0u) | (own_network ? CLONE_NEWNET : 0u);
 }
 
+/* clone(2) by number: it takes every flag that is needed here, and unlike clone3 it is known to old filters and tools
+ * (valgrind, container engines' profiles). The order of the last two arguments differs by machine; both are 0. */
+static pid_t clone_into(uint64_t flags, int *ret_pidfd)
+{
+	return (pid_t)syscall(SYS_clone, flags | SIGCHLD | (ret_pidfd ? CLONE_PIDFD : 0u), NULL, ret_pidfd, NULL, NULL);
+}
+
 int child_probe(struct err *e)
 {
 	bool user_namespace = !child_is_privileged();
-	struct clone_args args = {.flags = namespaces(user_namespace, true), .exit_signal = SIGCHLD};
-	long pid = syscall(SYS_clone3, &args, sizeof args);
+	pid_t pid = clone_into(namespaces(user_namespace, true), NULL);
 
 	if (pid == 0)
 		_exit(0);
 	if (pid < 0)
 		return explain_clone(errno, user_namespace, e);
-	while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
 }
@@ -151,12 +156,7 @@ int child_start(const struct child_params *p, pid_t *ret_pid, int *ret_pidfd, in
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, errno, "make the control channel");
-	struct clone_args args = {
-		.flags = CLONE_PIDFD | namespaces(p->user_namespace, p->own_network),
-		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
-	};
-	long pid = syscall(SYS_clone3, &args, sizeof args);
+	pid_t pid = clone_into(namespaces(p->user_namespace, p->own_network), &pidfd);
 	if (pid == 0)
 		child_main(p, pair[1]);
 	int errnum = errno;
@@ -165,7 +165,7 @@ int child_start(const struct child_params *p, pid_t *ret_pid, int *ret_pidfd, in
 		close_quietly(pair[0]);
 		return explain_clone(errnum, p->user_namespace, e);
 	}
-	*ret_pid = (pid_t)pid;
+	*ret_pid = pid;
 	*ret_pidfd = pidfd;
 	*ret_control = pair[0];
 	return 0;

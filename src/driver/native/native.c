@@ -20,7 +20,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,8 +43,9 @@ struct native {
 
 static void kill_init(const struct native *n)
 {
+	/* Our own child: until it is reaped its number belongs to nobody else. */
 	if (!n->reaped)
-		(void)syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL, 0);
+		(void)kill(n->pid, SIGKILL);
 }
 
 /* The last word, at most once, and not for an end that was asked for. */
