@@ -151,15 +151,13 @@ static int open_channel(struct dns *d, struct err *e)
 	return -EIO;
 }
 
-int dns_new(uv_loop_t *loop, const char *const *overrides, struct dns **ret, struct err *e)
+int dns_new(const char *const *overrides, struct dns **ret, struct err *e)
 {
 	struct dns *d = xcalloc(1, sizeof *d);
 	int r = open_channel(d, e);
 
 	for (; r == 0 && overrides && *overrides; overrides++)
 		r = dns_hosts_add_override(&d->overrides, *overrides, e);
-	if (r == 0)
-		r = uv_timer_init(loop, &d->timer);
 	if (r < 0) {
 		dns_hosts_done(&d->overrides);
 		if (d->channel)
@@ -167,11 +165,16 @@ int dns_new(uv_loop_t *loop, const char *const *overrides, struct dns **ret, str
 		free(d);
 		return r;
 	}
-	d->loop = loop;
-	d->timer.data = d;
 	dns_hosts_read(&d->hosts, "/etc/hosts");
 	*ret = d;
 	return 0;
+}
+
+void dns_start(struct dns *d, uv_loop_t *loop)
+{
+	d->loop = loop;
+	d->timer.data = d;
+	(void)uv_timer_init(loop, &d->timer);
 }
 
 static void query_closed(uv_handle_t *h)

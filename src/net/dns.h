@@ -17,8 +17,10 @@ typedef void (*dns_answer)(void *arg, const struct host *addresses, size_t n, co
 
 /* Reads resolv.conf and the hosts file: call it while files can still be opened; nothing is opened later.
  * overrides: "HOST:IP" or NULL. */
-int dns_new(uv_loop_t *loop, const char *const *overrides, struct dns **ret, struct err *e)
-	__attribute__((warn_unused_result));
+int dns_new(const char *const *overrides, struct dns **ret, struct err *e) __attribute__((warn_unused_result));
+
+/* Puts it into a loop; before the first look-up. */
+void dns_start(struct dns *d, uv_loop_t *loop);
 
 /* Looks up a name (not a literal). The answers come later, never from within this call. */
 struct dns_query *dns_lookup(struct dns *d, const struct host *name, dns_answer answer, void *arg);

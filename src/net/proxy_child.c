@@ -1,9 +1,10 @@
 /* The life of the proxy process.
  *
- * It is forked from the run and never execs. Before anything of a client is read it gives away what it inherited: the
- * environment is overwritten, every descriptor but its end of the control socket is closed, signal handlers are the
- * default ones. Then it opens what needs files (resolver settings, hosts), locks itself in (proxy_confine.c), reports
- * that, and only then looks at its control socket for listeners.
+ * It is forked from the run and never execs. Before anything of a client is read it gives away what it inherited
+ * (proxy_inherit.c), reads what needs files (resolver settings, hosts), and locks itself in (proxy_confine.c). Only
+ * then it makes its event loop, so that whatever the loop's library opens is what the lock allows: newer ones would set
+ * up an io_uring, through which a process does what its filter forbids. It reports that it is ready, and from then on
+ * looks at its control socket for listeners.
  *
  * It ends with its parent, whatever happens: by PR_SET_PDEATHSIG, and by the end of the control socket. The parent's
  * event loop exists in its memory as a copy that it never touches. */
@@ -12,6 +13,7 @@
 #include "dns.h"
 #include "proxy_confine.h"
 #include "proxy_conn.h"
+#include "proxy_inherit.h"
 #include "proxy_wire.h"
 
 #include <base/cleanup.h>
@@ -22,11 +24,8 @@
 #include <net/proxy.h>
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -36,59 +35,14 @@
  * #syscalls: mmap mprotect if arg2 & PROT_EXEC == 0
  * #syscalls: epoll_create1 epoll_ctl epoll_pwait ?epoll_wait epoll_pwait2 eventfd2
  * #syscalls: rt_sigprocmask rt_sigreturn rt_sigaction exit exit_group
- * #syscalls: read write close getpid gettid sched_yield sendmmsg
+ * #syscalls: read write close getpid gettid sched_yield sendmmsg uname
  * #syscalls: ioctl if arg1 == FIONBIO
  * F_GETFD, F_SETFD, F_GETFL, F_SETFL and F_SETPIPE_SZ:
  * #syscalls: fcntl if arg1 in 1,2,3,4,1031
  * Reporting over the control socket:
  * #syscalls: sendmsg recvmsg */
 
-enum { CONTROL_FD = 3, FDS_PER_CONN = 6, RESERVED_FDS = 64 };
-
-#ifdef __SANITIZE_ADDRESS__
-enum { KEEP_STDERR = 1 }; /* for the sanitizer's reports */
-#else
-enum { KEEP_STDERR = 0 };
-#endif
-
-static void reset_signals(void)
-{
-	struct sigaction dfl = {.sa_handler = SIG_DFL}, ign = {.sa_handler = SIG_IGN};
-	sigset_t none;
-
-	for (int s = 1; s < NSIG; s++)
-		if (s != SIGKILL && s != SIGSTOP && !(KEEP_STDERR && (s == SIGSEGV || s == SIGBUS || s == SIGFPE)))
-			(void)sigaction(s, &dfl, NULL);
-	/* splice(2) has no MSG_NOSIGNAL. */
-	(void)sigaction(SIGPIPE, &ign, NULL);
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* Leaves nothing open but /dev/null as 0 to 2 and the control socket. */
-static int keep_only(int ctl, struct err *e)
-{
-	if (dup2(ctl, CONTROL_FD) < 0 || fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0)
-		return err_sys(e, errno, "start the proxy: keep its control socket");
-	if (syscall(SYS_close_range, CONTROL_FD + 1u, ~0u, 0) < 0)
-		return err_sys(e, errno, "start the proxy: close what it inherited");
-	auto_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0)
-		return err_sys(e, errno, "start the proxy: open /dev/null");
-	for (int fd = 0; fd <= 2 - KEEP_STDERR; fd++)
-		if (dup2(null, fd) < 0)
-			return err_sys(e, errno, "start the proxy: replace descriptor %d", fd);
-	return 0;
-}
-
-/* Secrets of the environment are the run's, not the proxy's. */
-static void wipe_environment(void)
-{
-	for (char **v = environ; v && *v; v++)
-		explicit_bzero(*v, strlen(*v));
-	if (environ)
-		*environ = NULL;
-}
+enum { CONTROL_FD = PROXY_CONTROL_FD, FDS_PER_CONN = 6, RESERVED_FDS = 64 };
 
 /* As many descriptors as it may have, and no more connections than they carry. */
 static size_t connection_limit(void)
@@ -261,13 +215,9 @@ static void on_control(uv_poll_t *h, int status, int events)
 	watch_control(p);
 }
 
-/* All that needs files or much memory, before the doors close. */
+/* All that needs files, before the doors close. */
 static int prepare(struct proxy_child *p, const struct proxy_params *params, struct err *e)
 {
-	int r = uv_loop_init(&p->loop);
-
-	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "start the proxy: make an event loop: %s", uv_strerror(r));
 	p->policy = params->policy;
 	p->learn = params->learn;
 	p->strict_sni = params->strict_sni;
@@ -275,31 +225,25 @@ static int prepare(struct proxy_child *p, const struct proxy_params *params, str
 		p->token = xstrdup(params->token);
 		p->token_len = strlen(params->token);
 	}
-	r = dns_new(&p->loop, params->resolve, &p->dns, e);
-	if (r < 0)
-		return r;
 	p->totals = proxy_totals_new();
-	p->report = proxy_report_new(&p->loop, send_blocked, p);
 	p->max_conns = connection_limit();
+	return dns_new(params->resolve, &p->dns, e);
+}
+
+/* The loop and what stands in it, behind the lock. */
+static int make_loop(struct proxy_child *p, struct err *e)
+{
+	int r = uv_loop_init(&p->loop);
+
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "start the proxy: make an event loop: %s", uv_strerror(r));
 	(void)uv_timer_init(&p->loop, &p->drain);
 	(void)uv_timer_init(&p->loop, &p->resume);
 	p->drain.data = p->resume.data = p->ctl_poll.data = p;
+	p->report = proxy_report_new(&p->loop, send_blocked, p);
+	dns_start(p->dns, &p->loop);
 	r = uv_poll_init(&p->loop, &p->ctl_poll, CONTROL_FD);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "start the proxy: watch its control socket") : 0;
-}
-
-static int leave_parent(int ctl, int parent_pid, struct err *e)
-{
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return err_sys(e, errno, "start the proxy: bind its life to the run's");
-	/* The parent may have died before that call. */
-	if (getppid() != parent_pid)
-		_exit(1);
-	(void)prctl(PR_SET_NAME, "iterion-proxy", 0, 0, 0);
-	/* Out of the terminal's process group: an interrupt there is for the run, which then drains the proxy. */
-	(void)setsid();
-	reset_signals();
-	return keep_only(ctl, e);
 }
 
 _Noreturn static void give_up(int ctl, const struct err *e)
@@ -320,14 +264,16 @@ _Noreturn void proxy_child_main(const struct proxy_params *params, int ctl, int 
 	struct proxy_child *p = xcalloc(1, sizeof *p);
 	struct err e = ERR_INIT;
 	unsigned landlock = 0;
-	int r = leave_parent(ctl, parent_pid, &e);
+	int r = proxy_leave_parent(ctl, parent_pid, &e);
 
 	if (r < 0)
 		give_up(ctl, &e);
 	r = prepare(p, params, &e);
-	wipe_environment();
+	proxy_wipe_environment();
 	if (r == 0)
 		r = proxy_confine(&landlock, &e);
+	if (r == 0)
+		r = make_loop(p, &e);
 	if (r < 0)
 		give_up(CONTROL_FD, &e);
 	p->ctl = frame_conn_new(CONTROL_FD, PROXY_TO_CHILD_MAX);

@@ -120,12 +120,16 @@ static int prove(struct err *e)
 {
 	auto_fd root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_fd unix_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char ring[256] = {0}; /* larger than struct io_uring_params */
+	auto_fd uring = (int)syscall(SYS_io_uring_setup, 4, ring);
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (root >= 0)
 		return err_set(e, ERR_SANDBOX, EPERM, "confine the proxy: it can still open files");
 	if (unix_socket >= 0)
 		return err_set(e, ERR_SANDBOX, EPERM, "confine the proxy: it can still open unix sockets");
+	if (uring >= 0)
+		return err_set(e, ERR_SANDBOX, EPERM, "confine the proxy: it can still make an io_uring");
 	if (code != MAP_FAILED)
 		return err_set(e, ERR_SANDBOX, EPERM, "confine the proxy: it can still map executable memory");
 	return 0;

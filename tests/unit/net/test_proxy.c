@@ -11,10 +11,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -347,8 +349,21 @@ static void drains(void **state)
 	assert_int_equal(w.totals[0].up, 4);
 }
 
-/* Neither the environment nor descriptors of the run are left in it. Only root may look, and then it must be so; for
- * others, that they may not is the proof of PR_SET_DUMPABLE. */
+static bool has_shared_memory(pid_t pid)
+{
+	char path[64], line[512], flags[5];
+	bool found = false;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", pid);
+	auto_file f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		found |= sscanf(line, "%*s %4s", flags) == 1 && strcmp(flags, "rw-s") == 0;
+	return found;
+}
+
+/* Neither the environment nor descriptors nor shared memory of the run are left in it. Only root may look, and then it
+ * must be so; for others, that they may not is the proof of PR_SET_DUMPABLE. */
 static void gives_away(void **state)
 {
 	char path[64], text[65536];
@@ -357,6 +372,9 @@ static void gives_away(void **state)
 
 	(void)state;
 	auto_fd secret = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	void *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED);
+	assert_true(has_shared_memory(getpid()));
 	world_start(&w, loopback, NULL);
 	snprintf(path, sizeof path, "/proc/%d/environ", proxy_pid(w.proxy));
 	auto_fd environment = open(path, O_RDONLY | O_CLOEXEC);
@@ -381,6 +399,8 @@ static void gives_away(void **state)
 			fail_msg("descriptor %s is %s", d->d_name, text);
 	}
 	assert_in_range(links, 4, 12);
+	assert_false(has_shared_memory(proxy_pid(w.proxy)));
+	(void)munmap(shared, 4096);
 	world_stop(&w);
 }
 
