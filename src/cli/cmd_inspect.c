@@ -167,9 +167,9 @@ static int show_events(const struct inspect_opts *o, struct event_reader *reader
 	struct event_view view = {.detailed = true};
 	json_t *ev;
 	const char *line;
-	int r;
+	int r = 0;
 
-	while ((r = event_reader_next(reader, &ev, &line, e)) > 0) {
+	while (!out_is_broken() && (r = event_reader_next(reader, &ev, &line, e)) > 0) {
 		if (o->json) {
 			out_raw(line, strlen(line));
 			out_raw("\n", 1);
@@ -179,7 +179,7 @@ static int show_events(const struct inspect_opts *o, struct event_reader *reader
 		json_decref(ev);
 	}
 	event_view_done(&view);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static int inspect_run(const struct inspect_opts *o, const char *store, const char *id, struct err *e)

@@ -42,7 +42,7 @@ struct follower {
 /* Everything that is complete now. */
 static int show_all(struct follower *f, struct err *e)
 {
-	for (;;) {
+	while (!out_is_broken()) {
 		json_t *ev;
 		const char *line;
 		int r = event_reader_next(f->reader, &ev, &line, e);
@@ -58,6 +58,7 @@ static int show_all(struct follower *f, struct err *e)
 		}
 		json_decref(ev);
 	}
+	return 0;
 }
 
 /* The process that writes the run, -1 when it cannot be watched (it is gone, or not of this PID namespace). */
@@ -130,11 +131,11 @@ static int follow(struct follower *f, struct err *e)
 		f->fresh = false;
 		r = show_all(f, e);
 		out_flush();
-		if (r < 0 || f->ended || !alive)
+		if (r < 0 || f->ended || !alive || out_is_broken())
 			break;
 		r = wait_change(fd, &owner, e);
 	}
-	if (r >= 0 && !f->ended)
+	if (r >= 0 && !f->ended && !out_is_broken())
 		show_warning("run %s: its process is gone and no last event was written", f->id);
 	return r < 0 ? r : 0;
 }

@@ -64,7 +64,8 @@ static void on_signal(void *arg, int sig)
 {
 	const struct runner *r = arg;
 
-	engine_interrupt(r->engine, sig);
+	/* A terminal that goes away asks for the same as SIGTERM. */
+	engine_interrupt(r->engine, sig == SIGHUP ? SIGTERM : sig);
 }
 
 static void on_done(void *arg, const struct engine_result *result)
@@ -90,7 +91,7 @@ static void tell_result(const struct runner *r)
 
 static int run_engine(struct runner *r, const struct engine_params *p, struct err *e)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, 0};
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, 0};
 
 	int n = engine_new(p, &r->engine, e);
 	if (n < 0)

@@ -341,7 +341,13 @@ static void node_trouble(const struct shown *s, const json_t *ev)
 	out_printf("%s", str_eq(s->type, "tool_error") ? "the tool failed" : "recovering");
 	out_style(STYLE_PLAIN);
 	out_printf(": ");
-	print_member(s, json_object_get(s->data, "error") ? "error" : "reason", 0);
+	const char *error = json_get_str(s->data, "error");
+	auto_free char *own = xasprintf("node %s: ", s->node);
+	/* The engine's own words name the node too. */
+	if (error)
+		out_value(str_starts(error, own) ? error + strlen(own) : error, 0);
+	else
+		print_member(s, "reason", 0);
 }
 
 /* What has no line of its own: the type, the node, and the data as it is. */

@@ -124,13 +124,19 @@ void out_flush(void)
 		out_failed = errno ? errno : EIO;
 }
 
+bool out_is_broken(void)
+{
+	return out_failed != 0;
+}
+
 int output_end(struct err *e)
 {
 	out_flush();
 	if (!out_failed)
 		return 0;
 	int r = err_sys(e, out_failed, "write to standard output");
-	err_hint(e, "What was printed is not complete: send it where there is room for it.");
+	err_hint(e, out_failed == EPIPE ? "What was printed is not complete: its reader ended first."
+					: "What was printed is not complete: send it where there is room for it.");
 	return r;
 }
 

@@ -26,6 +26,8 @@ void out_raw(const char *s, size_t len);
 /* One document, indented, with its newline. */
 void out_json(const json_t *j);
 void out_flush(void);
+/* Whether something already failed to arrive: a command that only prints can stop. */
+bool out_is_broken(void);
 
 /* Flushes; -errno when anything that was printed did not arrive. */
 int output_end(struct err *e) __attribute__((warn_unused_result));

@@ -13,7 +13,7 @@ struct signal_watch {
 	void *arg;
 };
 
-/* Watches the numbers (at most MAX_SIGNALS, ended by 0). */
+/* Watches the numbers (at most MAX_SIGNALS, ended by 0); SIGHUP not when it was ignored (nohup). */
 void signal_watch_start(struct signal_watch *w, uv_loop_t *loop, const int *numbers,
 			void (*on_signal)(void *arg, int sig), void *arg);
 /* Closes the handles; the loop must run once more before w goes away. Again: nothing. */

@@ -33,8 +33,7 @@ extern const char *const host_state_words[];
 		 .help = "how the sandbox is made: native, or noop to run unsandboxed (default: what works here)"},    \
 	{                                                                                                              \
 		.name = "sandbox-host-state", .kind = OPTION_WORD, .value = "STATE", .words = host_state_words,        \
-		.offset = offsetof(type, member.host_state),                                                           \
-		.help = "whether the user's agent state and caches are mounted"                                        \
+		.offset = offsetof(type, member.host_state), .help = "what of the user's home is mounted"              \
 	}
 
 struct sandbox_choice {

@@ -156,3 +156,36 @@ def test_follow_notices_a_killed_run(me):
     out, err = logs.communicate(timeout=20)
     assert logs.returncode == 0 and b'process is gone' in err and b'node t0' in out
     assert json.loads(me.ok('inspect', '--json').stdout)['runs'][0]['status'] == 'interrupted'
+
+
+def test_reader_that_goes_away_ends_logs(me):
+    me.file('main.bot', tools('while [ ! -e go ]; do sleep 0.05; done', 'echo last'))
+    run = me.start('run', 'main.bot', '--sandbox-driver', 'noop')
+    end = time.monotonic() + 20
+    while not me.runs():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    logs = me.start('logs', '--follow', '--json')
+    assert logs.stdout.readline()
+    logs.stdout.close()
+    me.file('go', '')
+    assert logs.wait(20) == 1 and b'Broken pipe' in logs.stderr.read()
+    assert run.wait(30) == 0
+
+
+@pytest.mark.parametrize('nohup', [False, True])
+def test_terminal_that_goes_away(me, nohup):
+    """SIGHUP stops a run in order, unless it was told not to care."""
+    me.file('main.bot', tools('touch ready; while [ ! -e go ]; do sleep 0.05; done'))
+    p = me.start('run', 'main.bot', '--sandbox-driver', 'noop',
+                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL))
+    end = time.monotonic() + 20
+    while not os.path.exists(os.path.join(me.workspace, 'ready')):
+        assert time.monotonic() < end and p.poll() is None
+        time.sleep(0.02)
+    p.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    me.file('go', '')
+    p.communicate(timeout=30)
+    assert p.returncode == (0 if nohup else 143)
+    assert types(me.events())[-1] == ('run_finished' if nohup else 'run_cancelled')
