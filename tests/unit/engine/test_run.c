@@ -88,6 +88,11 @@ static void test_flows(void **state)
 		 "l(9)\n  b -> "
 		 "c as l(9)\n",
 		 "c r a c r b c r a c", RUN_FINISHED, NULL},
+		{"a value that is too long for a command",
+		 "tool a:\n  command: `head -c 200000 /dev/zero | tr '\\000' x`\n"
+		 "tool b:\n  command: \"echo {{outputs.a.output}}\"\n"
+		 "workflow w:\n  entry: a\n  a -> b\n  b -> done\n",
+		 "a b", RUN_FAILED_RESUMABLE, "node b: its command has 200007 bytes"},
 		{"an output that breaks its schema",
 		 "schema s:\n  n: int\n  t: string [enum: \"x\", \"y\"]\n"
 		 "tool a:\n  command: `echo '{\"n\":\"1\",\"t\":\"z\"}'`\n  output: s\n"

@@ -14,6 +14,9 @@
 #include <store/read.h>
 #include <store/run.h>
 
+/* A literal with NULs in it, and its length. */
+#define BYTES(s) (s), sizeof(s) - 1
+
 static void write_file(const char *top, const char *name, const char *how, const char *bytes, size_t len)
 {
 	char *path = xasprintf("%s/%s", top, name);
@@ -105,11 +108,11 @@ static void test_follow_and_damage(void **state)
 	make_run(top, "r1", "{}");
 	assert_int_equal(event_reader_open(top, "r1", &r, NULL), 0);
 	assert_int_equal(next_seq(r), -1);
-	write_file(top, events, "ae", "{\"seq\":0}\n{\"se", 14);
+	write_file(top, events, "ae", BYTES("{\"seq\":0}\n{\"se"));
 	assert_int_equal(next_seq(r), 0);
 	assert_int_equal(event_reader_offset(r), 10);
 	assert_int_equal(next_seq(r), -1);
-	write_file(top, events, "ae", "q\":1}\n\0\0\0\nnonsense\n[1]\n{\"seq\":2}\n{\"torn", 43);
+	write_file(top, events, "ae", BYTES("q\":1}\n\0\0\0\nnonsense\n[1]\n{\"seq\":2}\n{\"torn"));
 	assert_int_equal(next_seq(r), 1);
 	assert_int_equal(next_seq(r), 2);
 	assert_int_equal(next_seq(r), -1);
@@ -131,7 +134,7 @@ static void test_overlong_line(void **state)
 	memset(big, 'x', len);
 	make_run(top, "r1", "{}");
 	write_file(top, events, "ae", big, len);
-	write_file(top, events, "ae", "\n{\"seq\":7}\n", 11);
+	write_file(top, events, "ae", BYTES("\n{\"seq\":7}\n"));
 	assert_int_equal(event_reader_open(top, "r1", &r, NULL), 0);
 	assert_int_equal(next_seq(r), 7);
 	assert_int_equal(event_reader_offset(r), len + 11);
