@@ -5,6 +5,7 @@
 
 extern const struct command command_completion;
 extern const struct command command_diagram;
+extern const struct command command_init;
 extern const struct command command_inspect;
 extern const struct command command_logs;
 extern const struct command command_network_check;

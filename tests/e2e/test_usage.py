@@ -1,9 +1,12 @@
 """The command line itself: help, wrong words and options, and what becomes of a standard output that fails."""
 import json
+import os
 import re
 import subprocess
 
 import pytest
+
+from conftest import ROOT
 
 
 def commands(me):
@@ -31,7 +34,7 @@ def test_examples_in_help_use_options_that_exist(me):
         text = me.ok(*name.split(), '--help').stdout
         options = set(re.findall(r'--[a-z-]+', text.split('Options:')[1].split('Examples:')[0]))
         for line in re.findall(rf'^  iterion {name}(.*)$', text, re.M)[1:]:
-            used = set(re.findall(r'(?<=\s)--[a-z-]+', line.split(' -- ')[0].split(' | ')[0]))
+            used = set(re.findall(r'(?<=\s)--[a-z-]+', re.split(r' -- | \| | && ', line)[0]))
             assert used <= options, f'{name}: {line}'
 
 
@@ -111,3 +114,16 @@ def test_closed_streams_do_no_harm(me):
 
 def test_no_colour_off_a_terminal(me):
     assert '\x1b' not in me.ok('--help', env={'TERM': 'xterm-256color'}).stdout
+
+
+def test_documentation_names_every_command_and_option(me):
+    with open(os.path.join(ROOT, 'docs', 'cli.md'), encoding='utf-8') as f:
+        doc = f.read()
+    for name in commands(me):
+        assert f'`iterion {name}' in doc, f'docs/cli.md does not name {name}'
+        text = me.ok(*name.split(), '--help').stdout.split('Options:')[1].split('Exit codes:')[0].split('Examples:')[0]
+        for option in re.findall(r'^ +(?:-\w, |    )(--[a-z-]+)', text, re.M):
+            if option not in ('--help', '--detailed', '--full'):
+                assert option in doc, f'docs/cli.md does not name {option} of {name}'
+    known = set(re.findall(r'`iterion ([a-z]+(?: [a-z]+)*)', doc.split('## Rules')[0])) - {'COMMAND'}
+    assert known == set(commands(me))
