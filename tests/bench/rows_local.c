@@ -1,0 +1,296 @@
+/* Rows that need no container engine: whole runs against bubblewrap, the engine's own cost, short commands. */
+#include "bench.h"
+
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/clock.h>
+#include <base/file.h>
+#include <base/mem.h>
+#include <base/path.h>
+#include <base/str.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { ROUNDS_RUN = 61, ROUNDS_SHORT = 101, ROUNDS_CHAIN = 9, CHAIN = 50, FEW = 10, MANY = 200, CROWD_ROUNDS = 3 };
+
+/* Shows a path of the host as it is: a link as a link. */
+static void show(struct strv *l, const char *path)
+{
+	char to[256];
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return;
+	ssize_t n = S_ISLNK(st.st_mode) ? readlink(path, to, sizeof to - 1) : -1;
+	if (n > 0) {
+		to[n] = '\0';
+		strv_add(l, "--symlink");
+		strv_add(l, to);
+	} else {
+		strv_add(l, "--ro-bind");
+		strv_add(l, path);
+	}
+	strv_add(l, path);
+}
+
+/* bubblewrap with the view of the native sandbox: the host's toolchain, a curated /etc, fresh /proc, /dev and temporary
+ * folders, the workspace. */
+static void bubblewrap(const struct bench *b, struct strv *l)
+{
+	static const char *const shown[] = {
+		"/usr",
+		"/bin",
+		"/sbin",
+		"/lib",
+		"/lib32",
+		"/lib64",
+		"/libx32",
+		"/opt",
+		"/nix",
+		"/etc/alternatives",
+		"/etc/bash.bashrc",
+		"/etc/passwd",
+		"/etc/group",
+		"/etc/ld.so.cache",
+		"/etc/ld.so.conf",
+		"/etc/ld.so.conf.d",
+		"/etc/localtime",
+		"/etc/nsswitch.conf",
+		"/etc/ssl/certs",
+		"/etc/hosts",
+		"/etc/ca-certificates",
+		"/etc/os-release",
+		"/etc/gai.conf",
+		"/etc/debian_version",
+	};
+	const char *const fresh[] = {"--proc",
+				     "/proc",
+				     "--dev",
+				     "/dev",
+				     "--tmpfs",
+				     "/tmp",
+				     "--tmpfs",
+				     "/var/tmp",
+				     "--tmpfs",
+				     "/run",
+				     "--tmpfs",
+				     b->who->home,
+				     "--bind",
+				     b->who->workspace,
+				     b->who->workspace,
+				     "--chdir",
+				     b->who->workspace,
+				     "--unshare-all",
+				     "sh",
+				     "-c",
+				     "true"};
+
+	strv_add(l, "bwrap");
+	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
+		show(l, shown[i]);
+	for (size_t i = 0; i < ARRAY_LEN(fresh); i++)
+		strv_add(l, fresh[i]);
+}
+
+static const char *const *words(const struct strv *l)
+{
+	return (const char *const *)l->v;
+}
+
+void measure_run(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	auto_strv peer = {0};
+	auto_free char *text = workflow_text(1, "true", allowlist_block);
+	auto_free char *file = workspace_file(b, "run.bot", text, strlen(text));
+	const char *const ours[] = {b->iterion,	       "run", "--quiet", "--sandbox-driver", "native", "--workspace",
+				    b->who->workspace, file,  NULL};
+
+	bubblewrap(b, &peer);
+	compare(b, ours, words(&peer), ROUNDS_RUN, ret);
+}
+
+void measure_version(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	const char *const ours[] = {b->iterion, "version", NULL};
+	const char *const peer[] = {"true", NULL};
+
+	compare(b, ours, peer, ROUNDS_SHORT, ret);
+}
+
+void measure_validate(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	auto_free char *text = workflow_text(3, "echo one", allowlist_block);
+	auto_free char *file = workspace_file(b, "small.bot", text, strlen(text));
+	const char *const ours[] = {b->iterion, "validate", file, NULL};
+	const char *const peer[] = {"true", NULL};
+
+	compare(b, ours, peer, ROUNDS_SHORT, ret);
+	ret->figure = ret->ours / (2 * ret->peer + 1000);
+}
+
+void measure_parse(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	/* Three lines a node and one an edge. */
+	auto_free char *text = workflow_text(1249, "echo {{vars.v}}", "  sandbox: none\n");
+	auto_buf whole = BUF_INIT(16 * 1024 * 1024);
+	(void)buf_puts(&whole, "vars:\n  v: string = \"x\"\n\n");
+	(void)buf_puts(&whole, text);
+	auto_free char *file = workspace_file(b, "long.bot", buf_str(&whole), whole.len);
+	const char *const ours[] = {b->iterion, "validate", file, NULL};
+	const char *const peer[] = {b->iterion, "version", NULL};
+
+	compare(b, ours, peer, ROUNDS_SHORT, ret);
+	if (ret->verdict == MISSING)
+		return;
+	size_t lines = 0;
+	for (const char *p = buf_str(&whole); (p = strchr(p, '\n')); p++)
+		lines++;
+	ret->figure = (ret->ours - ret->peer) / 1e3;
+	(void)snprintf(ret->note, sizeof ret->note, "%zu lines; ms above a start of the program", lines);
+}
+
+static const char noop_block[] = "";
+
+void measure_node(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	double per_node[ROUNDS_CHAIN], spawn[ROUNDS_CHAIN];
+	auto_free char *one = workflow_text(1, "true", noop_block);
+	auto_free char *chain = workflow_text(CHAIN, "true", noop_block);
+	auto_free char *one_file = workspace_file(b, "one.bot", one, strlen(one));
+	auto_free char *chain_file = workspace_file(b, "chain.bot", chain, strlen(chain));
+	const char *const run_one[] = {b->iterion,	   "run",    "--quiet",
+				       "--sandbox-driver", "noop",   "--workspace",
+				       b->who->workspace,  one_file, NULL};
+	const char *const run_chain[] = {b->iterion,	     "run",	 "--quiet",
+					 "--sandbox-driver", "noop",	 "--workspace",
+					 b->who->workspace,  chain_file, NULL};
+	const char *const sh[] = {"/bin/sh", "-c", "true", NULL};
+
+	if (!works(b, run_one, ret) || !works(b, run_chain, ret))
+		return;
+	for (size_t i = 0; i < ROUNDS_CHAIN; i++) {
+		double first = time_command(b, run_one), all = time_command(b, run_chain);
+		spawn[i] = 0;
+		for (size_t k = 1; k < CHAIN; k++)
+			spawn[i] += time_command(b, sh) / (CHAIN - 1);
+		per_node[i] = (all - first) / (CHAIN - 1);
+	}
+	ret->ours = median(per_node, ROUNDS_CHAIN);
+	ret->peer = median(spawn, ROUNDS_CHAIN);
+	ret->figure = ret->ours / ret->peer;
+	ret->verdict = SHOWN;
+}
+
+/* How often a run of n nodes asks the disk to write; -1 when it cannot be counted. */
+static int count_syncs(const struct bench *b, size_t n, struct result *ret)
+{
+	auto_free char *text = workflow_text(n, "true", noop_block);
+	auto_free char *file = workspace_file(b, "syncs.bot", text, strlen(text));
+	auto_free char *out = path_join(b->who->workspace, "syncs.txt");
+	const char *const argv[] = {"strace",
+				    "-f",
+				    "-qq",
+				    "-e",
+				    "trace=fsync,fdatasync,sync_file_range,syncfs",
+				    "-o",
+				    out,
+				    b->iterion,
+				    "run",
+				    "--quiet",
+				    "--sandbox-driver",
+				    "noop",
+				    "--workspace",
+				    b->who->workspace,
+				    file,
+				    NULL};
+	auto_free char *log = NULL;
+	int calls = 0;
+
+	if (!works(b, argv, ret) || file_read(AT_FDCWD, out, 1 << 24, &log, NULL, NULL) < 0)
+		return -1;
+	for (const char *p = log; (p = strstr(p, "sync(")); p++)
+		calls++;
+	return calls;
+}
+
+void measure_syncs(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	int one = count_syncs(b, 1, ret), chain = one < 0 ? -1 : count_syncs(b, CHAIN, ret);
+
+	if (one < 0 || chain < 0)
+		return;
+	(void)snprintf(ret->unit, sizeof ret->unit, "calls");
+	ret->ours = ret->figure = (double)(chain - one) / (CHAIN - 1);
+	ret->verdict = SHOWN;
+	(void)snprintf(ret->note, sizeof ret->note, "%d in a run of one node", one);
+}
+
+/* n runs at once: microseconds a run, or -1. */
+static double crowd(const struct bench *b, const char *const *argv, size_t n)
+{
+	pid_t pids[MANY];
+	bool good = true;
+	posix_spawn_file_actions_t quiet;
+	union {
+		const char *const *is;
+		char *const *wanted;
+	} words_of = {.is = argv};
+
+	posix_spawn_file_actions_init(&quiet);
+	for (int fd = 0; fd < 3; fd++)
+		posix_spawn_file_actions_addopen(&quiet, fd, "/dev/null", O_RDWR, 0);
+	uint64_t begin = clock_ns();
+	size_t started = 0;
+	while (started < n && posix_spawn(&pids[started], argv[0], &quiet, NULL, words_of.wanted, b->who->env) == 0)
+		started++;
+	for (size_t i = 0; i < started; i++) {
+		int status;
+		while (waitpid(pids[i], &status, 0) < 0 && errno == EINTR)
+			;
+		good = good && status == 0;
+	}
+	posix_spawn_file_actions_destroy(&quiet);
+	return good && started == n ? (double)(clock_ns() - begin) / 1e3 / (double)n : -1;
+}
+
+void measure_crowd(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	double few[CROWD_ROUNDS], many[CROWD_ROUNDS];
+	auto_free char *text = workflow_text(1, "true", allowlist_block);
+	auto_free char *file = workspace_file(b, "crowd.bot", text, strlen(text));
+	const char *const argv[] = {b->iterion,	       "run", "--quiet", "--sandbox-driver", "native", "--workspace",
+				    b->who->workspace, file,  NULL};
+
+	if (!works(b, argv, ret))
+		return;
+	for (size_t i = 0; i < CROWD_ROUNDS; i++) {
+		double three[3];
+		for (size_t k = 0; k < ARRAY_LEN(three); k++)
+			three[k] = crowd(b, argv, FEW);
+		few[i] = median(three, ARRAY_LEN(three));
+		many[i] = crowd(b, argv, MANY);
+		if (three[0] < 0 || many[i] < 0) {
+			miss(ret, "not all of %d runs at once ended well", three[0] < 0 ? FEW : MANY);
+			return;
+		}
+	}
+	ret->ours = median(many, CROWD_ROUNDS);
+	ret->peer = median(few, CROWD_ROUNDS);
+	ret->figure = ret->ours / ret->peer;
+	ret->verdict = SHOWN;
+}
