@@ -26,7 +26,8 @@ struct host_exec {
 	pid_t pid;
 	int pidfd;
 	int tty;
-	bool lost; /* stop was called: it ends as EXEC_LOST */
+	bool told_to_end; /* it got TERM, INT or KILL: nothing of its group may stay */
+	bool lost;	  /* stop was called: it ends as EXEC_LOST */
 	struct exec_status status;
 	union {
 		uv_poll_t exit; /* it runs */
@@ -114,6 +115,9 @@ static void on_ended(uv_poll_t *poll, int status, int events)
 
 	(void)status;
 	(void)events;
+	/* Before it is reaped: until then the group's number cannot belong to another. */
+	if (x->told_to_end)
+		(void)kill(-x->pid, SIGKILL);
 	int r = spawn_reap(x->pid, &st);
 	if (r == 0)
 		return;
@@ -126,8 +130,9 @@ static void on_ended(uv_poll_t *poll, int status, int events)
 
 static void signal_host(struct exec *base, int sig)
 {
-	const struct host_exec *x = (struct host_exec *)base;
+	struct host_exec *x = (struct host_exec *)base;
 
+	x->told_to_end |= sig == SIGTERM || sig == SIGINT || sig == SIGKILL;
 	/* 0: it was never started, and kill(0) would hit ourselves. */
 	if (x->pid > 0 && kill(-x->pid, sig) < 0)
 		(void)kill(x->pid, sig);

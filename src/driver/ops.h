@@ -16,6 +16,7 @@ struct sandbox_params {
 	const char *workspace_target; /* where it stands inside */
 	const char *home;	      /* inside; NULL: none */
 	const char *hidden;	      /* the run store within the workspace, or NULL */
+	const char *artifact_files;   /* on the host; NULL: none */
 	const char *run_id;
 	const char *run_name;
 	bool enforce_network; /* no network but the listening sockets */
@@ -45,6 +46,8 @@ struct exec {
 struct driver {
 	const char *name;
 	struct driver_caps caps;
+	/* Where a sandbox has its artifact files; NULL: at the host's path. */
+	const char *artifact_files;
 	int (*probe)(struct err *e);
 	/* Begins at once what needs no loop (forks); never waits. */
 	int (*sandbox_new)(const struct sandbox_params *p, struct sandbox **ret, struct err *e);

@@ -221,6 +221,7 @@ static int fill_params(struct session *s, struct err *e)
 		.workspace_target = s->workspace_target,
 		.home = s->home,
 		.hidden = hidden ? store : NULL,
+		.artifact_files = s->p.artifact_files,
 		.run_id = s->p.run_id,
 		.run_name = s->p.run_name,
 		.enforce_network = spec->network.mode != NETWORK_OPEN,
@@ -334,6 +335,11 @@ const char *session_workspace(const struct session *s)
 const char *session_home(const struct session *s)
 {
 	return s->home ? s->home : "/";
+}
+
+const char *session_artifact_files(const struct session *s)
+{
+	return s->p.artifact_files && s->driver->artifact_files ? s->driver->artifact_files : s->p.artifact_files;
 }
 
 const char *session_driver(const struct session *s)

@@ -63,5 +63,5 @@ void env_build(const struct engine *en, const struct place *place, const char *n
 	set(to, "ITERION_WORKFLOW", en->workflow->name.s);
 	set(to, "ITERION_NODE_ID", node_id);
 	set(to, "ITERION_WORKSPACE", session_workspace(place->session));
-	set(to, "ITERION_ARTIFACT_FILES_DIR", store_run_artifact_files(en->run));
+	set(to, "ITERION_ARTIFACT_FILES_DIR", session_artifact_files(place->session));
 }

@@ -63,6 +63,7 @@ static int add(struct engine *en, const struct sandbox_spec *spec, struct err *e
 		.run_id = en->run_id,
 		.run_name = en->p.run_name,
 		.store_dir = en->p.store_dir,
+		.artifact_files = store_run_artifact_files(en->run),
 		.home = home_of(&en->p),
 		.resolve = en->p.resolve,
 		.on_event = on_event,

@@ -19,6 +19,7 @@
 struct running {
 	uint32_t stream;
 	pid_t pid;
+	bool told_to_end; /* it got TERM, INT or KILL: nothing of its group may stay */
 };
 
 struct exec_table {
@@ -91,10 +92,12 @@ int exec_table_signal(struct exec_table *t, const struct frame *f)
 {
 	struct unpack u = {.p = f->payload, .left = f->len};
 	uint32_t sig = unpack_u32(&u);
-	const struct running *x = find(t, f->stream);
+	struct running *x = find(t, f->stream);
 
 	if (!unpack_end(&u) || sig >= (uint32_t)NSIG)
 		return -EPROTO;
+	if (x)
+		x->told_to_end |= sig == SIGTERM || sig == SIGINT || sig == SIGKILL;
 	/* It may have ended meanwhile: its pid is not reused before we reap it, and then it is no longer in the table.
 	 */
 	if (x && kill(-x->pid, (int)sig) < 0)
@@ -108,6 +111,8 @@ static int ended(struct exec_table *t, const siginfo_t *si)
 		if (t->v[i].pid != si->si_pid)
 			continue;
 		uint32_t stream = t->v[i].stream;
+		if (t->v[i].told_to_end)
+			(void)kill(-si->si_pid, SIGKILL);
 		t->v[i] = t->v[--t->n];
 		return report(t, stream,
 			      (struct guest_exec_end){
@@ -123,11 +128,11 @@ int exec_table_reap(struct exec_table *t)
 {
 	for (int r = 0; r >= 0;) {
 		siginfo_t si = {0};
-		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+		/* Looked at first, reaped after: until then the number of its group cannot belong to another. */
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 || si.si_pid == 0)
 			return 0;
 		r = ended(t, &si);
-		if (r < 0)
-			return r;
+		(void)waitid(P_PID, (id_t)si.si_pid, &si, WEXITED | WNOHANG);
 	}
 	return 0;
 }

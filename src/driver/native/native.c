@@ -184,6 +184,7 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 		.workspace_target = p->workspace_target,
 		.home = p->home,
 		.guest = guest,
+		.artifact_files = p->artifact_files,
 		.hidden = p->hidden,
 		.user_name = pw ? pw->pw_name : "user",
 		.uid = getuid(),
@@ -240,5 +241,6 @@ const struct driver driver_native = {
 	.name = "native",
 	.caps = {.mounts = true, .network_policy = true, .host_toolchain = true},
 	.probe = child_probe,
+	.artifact_files = GUEST_ARTIFACT_FILES,
 	.sandbox_new = sandbox_new,
 };

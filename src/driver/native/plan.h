@@ -52,6 +52,7 @@ struct plan_facts {
 	const char *workspace_target; /* where it stands inside */
 	const char *home;	      /* NULL: no home inside */
 	const char *guest;	      /* the guest's file on this host */
+	const char *artifact_files;   /* on this host; NULL: none */
 	const char *hidden;	      /* the run store when it lies within the workspace, else NULL */
 	const char *user_name;
 	uid_t uid;

@@ -103,6 +103,24 @@ static void test_signals_reach_the_whole_session(void **state)
 	sandboxed_end(&s);
 }
 
+static void test_group_ends_with_its_leader(void **state)
+{
+	static const char *const argv[] = {"sh", "-c", "(trap '' TERM; exec sleep 1000) & wait", NULL};
+	struct sandboxed s;
+	struct result r = {0};
+
+	(void)state;
+	sandboxed_start(&s, &driver_native, true);
+	struct exec *x = start_program(&s, argv, &r);
+	while (sandboxed_sh(&s, "pidof sleep", NULL, 0).code != 0)
+		;
+	x->ops->signal(x, SIGTERM);
+	sandboxed_wait(&s, &r.done);
+	while (sandboxed_sh(&s, "pidof sleep", NULL, 0).code == 0)
+		;
+	sandboxed_end(&s);
+}
+
 static void test_many_at_once(void **state)
 {
 	enum { N = 64 };
@@ -229,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_statuses),
 		cmocka_unit_test(test_exec_errors_are_exact),
 		cmocka_unit_test(test_signals_reach_the_whole_session),
+		cmocka_unit_test(test_group_ends_with_its_leader),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_stop_ends_what_runs),
 		cmocka_unit_test(test_listener_is_inside),

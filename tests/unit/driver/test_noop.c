@@ -2,6 +2,7 @@
 #include "sandboxed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -68,12 +69,44 @@ static void test_stop_kills(void **state)
 	assert_int_equal(st.end, EXEC_LOST);
 }
 
+/* What ignores TERM in the group of a program that was told to end goes with it. */
+static void test_group_ends_with_its_leader(void **state)
+{
+	static const char *const argv[] = {"/bin/sh", "-c", "(trap '' TERM; exec sleep 1000) & echo $!; wait", NULL},
+				 *const env[] = {NULL};
+	struct exec_status st = {.end = EXEC_LOST};
+	struct sandboxed s;
+	struct err e = ERR_INIT;
+	struct exec *x;
+	char line[32];
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	const struct exec_opts o = {.argv = argv, .env = env, .stdio = {-1, fds[1], -1}};
+	sandboxed_start(&s, &driver_noop, false);
+	assert_int_equal(s.sandbox->ops->exec(s.sandbox, &o, on_done, &st, &x, &e), 0);
+	ssize_t n = read(fds[0], line, sizeof line - 1);
+	assert_true(n > 1);
+	line[n] = '\0';
+	x->ops->signal(x, SIGTERM);
+	while (st.end == EXEC_LOST)
+		uv_run(&s.loop, UV_RUN_ONCE);
+	assert_int_equal(st.end, EXEC_SIGNALED);
+	/* The pipe's other ends are closed when the last of them is gone. */
+	close(fds[1]);
+	assert_int_equal(read(fds[0], line, sizeof line), 0);
+	close(fds[0]);
+	sandboxed_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_statuses),
 		cmocka_unit_test(test_not_found),
 		cmocka_unit_test(test_stop_kills),
+		cmocka_unit_test(test_group_ends_with_its_leader),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,11 @@ const char *session_workspace(const struct session *s)
 	return s->p.workspace;
 }
 
+const char *session_artifact_files(const struct session *s)
+{
+	return s->p.artifact_files;
+}
+
 const char *session_home(const struct session *s)
 {
 	return s->p.home ? s->p.home : "/inside";

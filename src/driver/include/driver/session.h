@@ -18,6 +18,7 @@ struct session_params {
 	const char *run_id;
 	const char *run_name;
 	const char *store_dir;	    /* the whole store, hidden inside; NULL: none */
+	const char *artifact_files; /* a folder of the host that can be written inside; NULL: none */
 	const char *home;	    /* the user's HOME, which is empty and writable inside; NULL: none inside */
 	const char *const *resolve; /* "HOST:IP" answers of the proxy that come before DNS; NULL: none */
 	/* One sandbox event (docs/events.md); data is borrowed. */
@@ -48,6 +49,8 @@ void exec_resize(struct exec *x, unsigned rows, unsigned cols);
 /* Where the workspace stands inside, and HOME inside. Valid once started. */
 const char *session_workspace(const struct session *s);
 const char *session_home(const struct session *s);
+/* Where artifact_files stands inside; NULL: nowhere. */
+const char *session_artifact_files(const struct session *s);
 /* The driver's name ("native", "noop", …). */
 const char *session_driver(const struct session *s);
 

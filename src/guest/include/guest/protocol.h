@@ -17,6 +17,8 @@ enum {
 
 #define GUEST_DIR "/run/iterion/bin"
 #define GUEST_PATH GUEST_DIR "/iterion"
+/* Where the run's folder for files of its own stands inside. */
+#define GUEST_ARTIFACT_FILES "/run/iterion/artifact-files"
 
 enum guest_frame {
 	/* host to guest */
