@@ -284,15 +284,36 @@ static int put_literal(struct buf *to, bool python, const json_t *v, unsigned de
 					: text_put(to, v);
 }
 
+/* In Python quotes that touch are another thing than quotes alone: """ opens a long string. So a literal keeps away
+ * from what stands around it, and a text that is empty still parts the quotes it stands in, by a continued line. */
+static int put_python_string(struct buf *to, enum place place, const json_t *v)
+{
+	const char *s = json_string_value(v);
+	size_t len = json_string_length(v);
+
+	if (place == PLACE_STRING)
+		return len ? put_escaped(to, true, s, len) : buf_puts(to, "\\\n");
+	int r = buf_putc(to, ' ');
+	if (r == 0)
+		r = put_string(to, true, s, len);
+	return r < 0 ? r : buf_putc(to, ' ');
+}
+
 int script_put(struct buf *to, bool python, enum place place, const json_t *v, struct err *e)
 {
 	auto_buf text = BUF_INIT(to->max);
+	auto_json as_text = NULL;
 
 	if (place == PLACE_CODE)
-		return put_literal(to, python, v, 0, e);
+		return python && json_is_string(v) ? put_python_string(to, place, v) : put_literal(to, python, v, 0, e);
 	int r = text_put(&text, v);
-	if (r < 0 || place == PLACE_STRING)
-		return r < 0 ? r : put_escaped(to, python, buf_str(&text), text.len);
+	if (r < 0)
+		return r;
+	if (place == PLACE_STRING) {
+		as_text = json_text(buf_str(&text), text.len);
+		return python ? put_python_string(to, place, as_text)
+			      : put_escaped(to, python, buf_str(&text), text.len);
+	}
 	/* A comment: nothing that could end it. */
 	for (size_t i = 0; r == 0 && i < text.len; i++)
 		r = buf_putc(to, is_word(text.data[i]) ? text.data[i] : ' ');
