@@ -31,14 +31,16 @@ enum { NOBODY = 65534 };
 #define GIBIBYTE "head -c 1073741824 /dev/zero | tr '\\0' x"
 
 static const struct row rows[] = {
-	{"run of one true node, native, to bwrap", 1.2, measure_run, NULL},
+	{"run of one true node, native, to bwrap", 1.2, measure_run, STORE_ON_DISK},
+	{"run of one true node, store in memory", 1.2, measure_run, STORE_IN_MEMORY},
 	{"one more exec, native, to posix_spawn", 1.5, measure_exec, NULL},
 	{"version, to a spawn of true", 2, measure_version, NULL},
 	{"validate a small file, to 2 of true + 1 ms", 1, measure_validate, NULL},
 	{"parse and check of a long file, ms", 10, measure_parse, NULL},
-	{"one more node, noop, to posix_spawn", 1.3, measure_node, NULL},
+	{"one more node, noop, to posix_spawn", 1.3, measure_node, STORE_ON_DISK},
+	{"one more node, noop, store in memory", 1.3, measure_node, STORE_IN_MEMORY},
 	{"fsyncs a node", 1, measure_syncs, NULL},
-	{"200 sandboxes at once, each, to 10", 1.3, measure_crowd, NULL},
+	{"200 sandboxes at once, each, to 10", 1.3, measure_crowd, STORE_ON_DISK},
 	{"peak memory of iterion, true", 12, measure_host_memory, "true"},
 	{"peak memory of iterion, a node prints 1 GiB", 12, measure_host_memory, GIBIBYTE},
 	{"peak memory of the guest, true", 2, measure_guest_memory, "true"},
@@ -103,13 +105,14 @@ static char *own_folder(const struct person *p, const char *base, const char *na
 	return path;
 }
 
-static void person_init(struct person *p, const char *base)
+static void person_init(struct person *p, const char *base, const char *memory)
 {
 	char **env = xcalloc(6, sizeof *env);
 
 	p->workspace = own_folder(p, base, "workspace");
 	p->home = own_folder(p, base, "home");
 	p->store = own_folder(p, base, "store");
+	p->memory_store = memory ? own_folder(p, memory, "store") : NULL;
 	env[0] = xasprintf("HOME=%s", p->home);
 	env[1] = xasprintf("ITERION_HOME=%s", p->store);
 	env[2] = xasprintf("USER=%s", p->name);
@@ -126,6 +129,7 @@ static void person_done(struct person *p)
 	free(p->workspace);
 	free(p->home);
 	free(p->store);
+	free(p->memory_store);
 }
 
 static void become(const struct person *p)
@@ -243,7 +247,7 @@ static int write_json(const char *path, json_t *list)
 	return -1;
 }
 
-static int run(const struct options *o, const char *base)
+static int run(const struct options *o, const char *base, const char *memory)
 {
 	const struct passwd *ordinary = getpwnam("iterion-test");
 	struct person people[2] = {
@@ -263,7 +267,7 @@ static int run(const struct options *o, const char *base)
 	}
 	for (size_t i = 0; i < (geteuid() == 0 ? 2 : 1); i++) {
 		struct bench b = {.iterion = iterion, .guest = guest, .who = &people[i]};
-		person_init(&people[i], base);
+		person_init(&people[i], base, memory);
 		measure_all(&b, o, list);
 		person_done(&people[i]);
 	}
@@ -273,7 +277,7 @@ static int run(const struct options *o, const char *base)
 int main(int argc, char **argv)
 {
 	struct options o = {0};
-	char base[] = "/tmp/iterion-bench-XXXXXX";
+	char base[] = "/tmp/iterion-bench-XXXXXX", memory[] = "/dev/shm/iterion-bench-XXXXXX";
 	struct err e = ERR_INIT;
 
 	if (parse_options(argc, argv, &o) < 0) {
@@ -285,8 +289,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "iterion-bench: create %s: %s\n", base, strerror(errno));
 		return 1;
 	}
-	int code = run(&o, base);
-	if (tree_remove(AT_FDCWD, base, &e) < 0)
+	bool in_memory = mkdtemp(memory) && chmod(memory, 0755) == 0;
+	int code = run(&o, base, in_memory ? memory : NULL);
+	if (tree_remove(AT_FDCWD, base, &e) < 0 || (in_memory && tree_remove(AT_FDCWD, memory, &e) < 0))
 		fprintf(stderr, "iterion-bench: %s\n", e.msg);
 	return code;
 }

@@ -12,8 +12,9 @@ struct person {
 	gid_t gid;
 	char *workspace;
 	char *home;
-	char *store;
-	char **env; /* the environment of what is measured */
+	char *store;	    /* on the disk */
+	char *memory_store; /* on a tmpfs; NULL: there is none */
+	char **env;	    /* the environment of what is measured */
 };
 
 struct bench {
@@ -66,6 +67,14 @@ bool works(const struct bench *b, const char *const *argv, struct result *ret);
 void compare(const struct bench *b, const char *const *ours, const char *const *peer, size_t rounds,
 	     struct result *ret);
 
+/* Whether a run's store lies on the disk, where the checkpoint's one fsync takes as long as the disk likes (often
+ * longer than all else together), or on a tmpfs, where what remains is our own work. */
+#define STORE_ON_DISK "disk"
+#define STORE_IN_MEMORY "memory"
+
+/* The folder of that store; NULL with the reason in ret. */
+const char *store_folder(const struct bench *b, const char *where, struct result *ret);
+
 /* Puts a file into the person's workspace; the answer is its path, which the caller frees. */
 char *workspace_file(const struct bench *b, const char *name, const char *text, size_t len);
 
@@ -75,12 +84,12 @@ char *workflow_text(size_t n, const char *command, const char *sandbox_block);
 extern const char allowlist_block[];
 
 /* Rows; `arg` is said where there is one. */
-void measure_run(const struct bench *b, const char *arg, struct result *ret);
+void measure_run(const struct bench *b, const char *store, struct result *ret);
 void measure_version(const struct bench *b, const char *arg, struct result *ret);
 void measure_validate(const struct bench *b, const char *arg, struct result *ret);
-void measure_node(const struct bench *b, const char *arg, struct result *ret);
+void measure_node(const struct bench *b, const char *store, struct result *ret);
 void measure_syncs(const struct bench *b, const char *arg, struct result *ret);
-void measure_crowd(const struct bench *b, const char *arg, struct result *ret);
+void measure_crowd(const struct bench *b, const char *store, struct result *ret);
 void measure_parse(const struct bench *b, const char *arg, struct result *ret);
 void measure_exec(const struct bench *b, const char *driver, struct result *ret);
 void measure_host_memory(const struct bench *b, const char *command, struct result *ret);

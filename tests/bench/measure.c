@@ -153,6 +153,15 @@ void compare(const struct bench *b, const char *const *ours, const char *const *
 	ret->verdict = SHOWN;
 }
 
+const char *store_folder(const struct bench *b, const char *where, struct result *ret)
+{
+	if (strcmp(where, STORE_IN_MEMORY) != 0)
+		return b->who->store;
+	if (!b->who->memory_store)
+		miss(ret, "no folder can be made below /dev/shm");
+	return b->who->memory_store;
+}
+
 char *workspace_file(const struct bench *b, const char *name, const char *text, size_t len)
 {
 	char *path = path_join(b->who->workspace, name);

@@ -105,15 +105,17 @@ static const char *const *words(const struct strv *l)
 	return (const char *const *)l->v;
 }
 
-void measure_run(const struct bench *b, const char *arg, struct result *ret)
+void measure_run(const struct bench *b, const char *store, struct result *ret)
 {
-	(void)arg;
+	const char *folder = store_folder(b, store, ret);
 	auto_strv peer = {0};
 	auto_free char *text = workflow_text(1, "true", allowlist_block);
 	auto_free char *file = workspace_file(b, "run.bot", text, strlen(text));
 	const char *const ours[] = {b->iterion,	       "run", "--quiet", "--sandbox-driver", "native", "--workspace",
 				    b->who->workspace, file,  NULL};
 
+	if (!folder)
+		return;
 	bubblewrap(b, &peer);
 	compare(b, ours, words(&peer), ROUNDS_RUN, ret);
 }
@@ -163,9 +165,9 @@ void measure_parse(const struct bench *b, const char *arg, struct result *ret)
 
 static const char noop_block[] = "";
 
-void measure_node(const struct bench *b, const char *arg, struct result *ret)
+void measure_node(const struct bench *b, const char *store, struct result *ret)
 {
-	(void)arg;
+	const char *folder = store_folder(b, store, ret);
 	double per_node[ROUNDS_CHAIN], spawn[ROUNDS_CHAIN];
 	auto_free char *one = workflow_text(1, "true", noop_block);
 	auto_free char *chain = workflow_text(CHAIN, "true", noop_block);
@@ -179,10 +181,14 @@ void measure_node(const struct bench *b, const char *arg, struct result *ret)
 					 b->who->workspace,  chain_file, NULL};
 	const char *const sh[] = {"/bin/sh", "-c", "true", NULL};
 
-	if (!works(b, run_one, ret) || !works(b, run_chain, ret))
+	if (!folder || !works(b, run_one, ret) || !works(b, run_chain, ret))
 		return;
 	for (size_t i = 0; i < ROUNDS_CHAIN; i++) {
 		double first = time_command(b, run_one), all = time_command(b, run_chain);
+		if (first < 0 || all < 0) {
+			miss(ret, "a run failed in round %zu", i + 1);
+			return;
+		}
 		spawn[i] = 0;
 		for (size_t k = 1; k < CHAIN; k++)
 			spawn[i] += time_command(b, sh) / (CHAIN - 1);
@@ -267,16 +273,16 @@ static double crowd(const struct bench *b, const char *const *argv, size_t n)
 	return good && started == n ? (double)(clock_ns() - begin) / 1e3 / (double)n : -1;
 }
 
-void measure_crowd(const struct bench *b, const char *arg, struct result *ret)
+void measure_crowd(const struct bench *b, const char *store, struct result *ret)
 {
-	(void)arg;
+	const char *folder = store_folder(b, store, ret);
 	double few[CROWD_ROUNDS], many[CROWD_ROUNDS];
 	auto_free char *text = workflow_text(1, "true", allowlist_block);
 	auto_free char *file = workspace_file(b, "crowd.bot", text, strlen(text));
 	const char *const argv[] = {b->iterion,	       "run", "--quiet", "--sandbox-driver", "native", "--workspace",
 				    b->who->workspace, file,  NULL};
 
-	if (!works(b, argv, ret))
+	if (!folder || !works(b, argv, ret))
 		return;
 	for (size_t i = 0; i < CROWD_ROUNDS; i++) {
 		double three[3];
