@@ -65,7 +65,7 @@ const char *json_get_str(const json_t *object, const char *key)
 
 char *json_compact(const json_t *j)
 {
-	char *s = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *s = json_dumps(j, JSON_REALS | JSON_COMPACT | JSON_ENCODE_ANY);
 
 	if (!s)
 		abort();

@@ -6,6 +6,7 @@
  * closed pipe is a failure of the command, not a short answer with exit code 0. */
 #include "output.h"
 
+#include <base/json.h>
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>
@@ -110,7 +111,7 @@ void out_style(enum style s)
 
 void out_json(const json_t *j)
 {
-	auto_free char *s = json_dumps(j, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	auto_free char *s = json_dumps(j, JSON_REALS | JSON_INDENT(2) | JSON_ENCODE_ANY);
 
 	if (!s)
 		abort();

@@ -2,6 +2,7 @@
  * length(input.items) of an input without items is 0. */
 #include "expr_node.h"
 
+#include <base/json.h>
 #include <base/buf.h>
 #include <base/err.h>
 #include <base/mem.h>
@@ -91,7 +92,7 @@ static json_t *fn_unique(struct eval *v, const struct expr_node *n)
 	json_t *list = json_array();
 	json_array_foreach(a, i, item)
 	{
-		char *key = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+		char *key = json_dumps(item, JSON_REALS | JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
 		if (!key)
 			abort();
 		if (!json_object_get(seen, key)) {

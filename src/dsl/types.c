@@ -125,7 +125,7 @@ int dsl_type_parse(enum dsl_type type, const char *text, size_t len, json_t **re
 int dsl_var_check(const struct dsl_var *var, const json_t *v, struct err *e)
 {
 	if (!dsl_type_accepts(var->type, v)) {
-		auto_free char *text = v ? json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+		auto_free char *text = v ? json_dumps(v, JSON_REALS | JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 		return err_set(e, ERR_INPUT, 0, "%.100s is no %s", text ? text : "nothing", dsl_type_name(var->type));
 	}
 	if (!var->choices.n || !json_is_string(v))

@@ -36,7 +36,7 @@ json_t *checkpoint_show(struct engine *en, const char *node, json_t *value)
 {
 	json_t *shown = json_object();
 
-	if (json_dumpb(value, NULL, 0, JSON_COMPACT) <= INLINE_MAX) {
+	if (json_dumpb(value, NULL, 0, JSON_REALS | JSON_COMPACT) <= INLINE_MAX) {
 		json_put(shown, "output", json_incref(value));
 		return shown;
 	}

@@ -152,7 +152,7 @@ static json_t *new_record(const struct store_run_params *p)
 
 static int write_record(struct store_run *r, enum file_sync sync, struct err *e)
 {
-	auto_free char *text = json_dumps(r->record, JSON_INDENT(2));
+	auto_free char *text = json_dumps(r->record, JSON_REALS | JSON_INDENT(2));
 	if (!text)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "write %s: no memory", RUN_JSON);
 	size_t len = strlen(text);

@@ -79,7 +79,7 @@ int store_run_event(struct store_run *r, const char *type, const char *branch_id
 	if (r->broken)
 		return broken(r, e);
 	buf_clear(&r->line);
-	if (json_dump_callback(r->event, add_to_line, &r->line, JSON_COMPACT) < 0)
+	if (json_dump_callback(r->event, add_to_line, &r->line, JSON_REALS | JSON_COMPACT) < 0)
 		return err_set(e, ERR_INTERNAL, EMSGSIZE, "event %s: larger than %d bytes", type, EVENT_LINE_MAX);
 	if (buf_putc(&r->line, '\n') < 0)
 		return err_set(e, ERR_INTERNAL, EMSGSIZE, "event %s: larger than %d bytes", type, EVENT_LINE_MAX);
@@ -111,7 +111,7 @@ static int write_json(const struct store_run *r, const char *dir, const char *na
 	auto_fd fd = need_dir(r, dir, e);
 	if (fd < 0)
 		return fd;
-	auto_free char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	auto_free char *text = json_dumps(value, JSON_REALS | JSON_INDENT(2) | JSON_ENCODE_ANY);
 	if (!text)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "write %s/%s: no memory", dir, name);
 	int n = file_replace(fd, name, text, strlen(text), 0600, FILE_NO_SYNC, e);

@@ -7,6 +7,9 @@
 
 struct err;
 
+/* For every dump: numbers as people write them. jansson's default of 17 digits makes 0.1 read 0.10000000000000001. */
+#define JSON_REALS JSON_REAL_PRECISION(15)
+
 static inline void cleanup_json(json_t **j)
 {
 	json_decref(*j);
