@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-size_t cases_read(const char *name, struct test_case **ret)
+struct test_cases cases_read(const char *name)
 {
 	struct err e = ERR_INIT;
 	char *path = xasprintf("%s/dsl/%s", TEST_DATA, name), *data;
@@ -47,8 +47,13 @@ size_t cases_read(const char *name, struct test_case **ret)
 		p = next + 1;
 	}
 	assert_true(n > 0);
-	*ret = v;
-	return n;
+	return (struct test_cases){.v = v, .n = n, .data = data};
+}
+
+void cases_done(struct test_cases *c)
+{
+	free(c->v);
+	free(c->data);
 }
 
 const char *findings(const struct dsl_file *f, char *to, size_t size)

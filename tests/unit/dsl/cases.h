@@ -11,8 +11,16 @@ struct test_case {
 	size_t len;
 };
 
-/* Reads tests/data/dsl/NAME; the cases live until the program ends. Fails the test when there is none. */
-size_t cases_read(const char *name, struct test_case **ret);
+struct test_cases {
+	struct test_case *v;
+	size_t n;
+	char *data; /* what the cases point into */
+};
+
+/* Reads tests/data/dsl/NAME. Fails the test when there is no case in it. */
+struct test_cases cases_read(const char *name);
+void cases_done(struct test_cases *c);
+#define auto_cases __attribute__((cleanup(cases_done))) struct test_cases
 
 /* The findings as "CODE@line:column …", in a buffer of the caller. */
 const char *findings(const struct dsl_file *f, char *to, size_t size);

@@ -31,15 +31,15 @@ static struct dsl_file *check_text(const char *text, size_t len)
 
 static void test_cases(void **state)
 {
-	struct test_case *v;
-	size_t n = cases_read("checks.txt", &v), failed = 0;
+	auto_cases cases = cases_read("checks.txt");
+	size_t failed = 0;
 	char got[1024];
 
 	(void)state;
-	for (size_t i = 0; i < n; i++) {
-		struct dsl_file *f = check_text(v[i].text, v[i].len);
-		if (strcmp(findings(f, got, sizeof got), v[i].expect) != 0) {
-			print_error("%s\n  expected %s\n  got      %s\n", v[i].name, v[i].expect, got);
+	for (size_t i = 0; i < cases.n; i++) {
+		struct dsl_file *f = check_text(cases.v[i].text, cases.v[i].len);
+		if (strcmp(findings(f, got, sizeof got), cases.v[i].expect) != 0) {
+			print_error("%s\n  expected %s\n  got      %s\n", cases.v[i].name, cases.v[i].expect, got);
 			failed++;
 		}
 		dsl_file_free(f);
@@ -57,14 +57,13 @@ static void test_every_code(void **state)
 		"C041", "C042", "C043", "C044", "C046", "C047", "C048", "C050", "C051", "C052", "C053", "C054", "C060",
 		"C070", "C071", "C072", "C080", "C081", "C082", "C083", "C084", "C085", "C086",
 	};
-	struct test_case *v;
-	size_t n = cases_read("checks.txt", &v);
+	auto_cases cases = cases_read("checks.txt");
 
 	(void)state;
 	for (size_t c = 0; c < ARRAY_LEN(codes); c++) {
 		bool found = false;
-		for (size_t i = 0; i < n; i++)
-			found = found || strstr(v[i].expect, codes[c]);
+		for (size_t i = 0; i < cases.n; i++)
+			found = found || strstr(cases.v[i].expect, codes[c]);
 		if (!found)
 			fail_msg("no case for %s", codes[c]);
 	}

@@ -65,17 +65,19 @@ static bool matches(const char *expect, const char *got)
 
 static void test_cases(void **state)
 {
-	struct test_case *v;
-	size_t n = cases_read("exprs.txt", &v), failed = 0;
+	auto_cases cases = cases_read("exprs.txt");
+	size_t failed = 0;
 	auto_json j = json_loads(world, 0, NULL);
 	char got[2048];
 
 	(void)state;
 	assert_non_null(j);
-	for (size_t i = 0; i < n; i++) {
-		evaluate(v[i].text, v[i].len - (v[i].len && v[i].text[v[i].len - 1] == '\n'), 0, j, got, sizeof got);
-		if (!matches(v[i].expect, got)) {
-			print_error("%s\n  expected %s\n  got      %s\n", v[i].name, v[i].expect, got);
+	for (size_t i = 0; i < cases.n; i++) {
+		evaluate(cases.v[i].text,
+			 cases.v[i].len - (cases.v[i].len && cases.v[i].text[cases.v[i].len - 1] == '\n'), 0, j, got,
+			 sizeof got);
+		if (!matches(cases.v[i].expect, got)) {
+			print_error("%s\n  expected %s\n  got      %s\n", cases.v[i].name, cases.v[i].expect, got);
 			failed++;
 		}
 	}

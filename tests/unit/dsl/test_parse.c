@@ -54,15 +54,15 @@ static char *read_whole(size_t *len)
 
 static void test_cases(void **state)
 {
-	struct test_case *v;
-	size_t n = cases_read("parse.txt", &v), failed = 0;
+	auto_cases cases = cases_read("parse.txt");
+	size_t failed = 0;
 	char got[1024];
 
 	(void)state;
-	for (size_t i = 0; i < n; i++) {
-		struct dsl_file *f = parse(v[i].text, v[i].len);
-		if (strcmp(findings(f, got, sizeof got), v[i].expect) != 0) {
-			print_error("%s\n  expected %s\n  got      %s\n", v[i].name, v[i].expect, got);
+	for (size_t i = 0; i < cases.n; i++) {
+		struct dsl_file *f = parse(cases.v[i].text, cases.v[i].len);
+		if (strcmp(findings(f, got, sizeof got), cases.v[i].expect) != 0) {
+			print_error("%s\n  expected %s\n  got      %s\n", cases.v[i].name, cases.v[i].expect, got);
 			failed++;
 		}
 		dsl_file_free(f);
