@@ -10,6 +10,7 @@ extern const struct command command_inspect;
 extern const struct command command_logs;
 extern const struct command command_network_check;
 extern const struct command command_proxy;
+extern const struct command command_report;
 extern const struct command command_run;
 extern const struct command command_sandbox_exec;
 extern const struct command command_sandbox_gc;

@@ -87,7 +87,7 @@ static void run_ends(struct node_table *t, const char *type, const json_t *ev)
 	}
 }
 
-static void add(struct node_table *t, const json_t *ev)
+void node_table_add(struct node_table *t, const json_t *ev)
 {
 	const char *type = json_get_str(ev, "type");
 	bool of_node = json_get_str(ev, "node_id") != NULL;
@@ -110,7 +110,7 @@ int node_table_read(struct node_table *t, struct event_reader *reader, struct er
 	int r;
 
 	while ((r = event_reader_next(reader, &ev, NULL, e)) > 0) {
-		add(t, ev);
+		node_table_add(t, ev);
 		json_decref(ev);
 	}
 	return r;

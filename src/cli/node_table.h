@@ -29,6 +29,8 @@ struct node_table {
 	bool ended; /* the run's last event was seen: nothing runs any more */
 };
 
+/* Takes one event in; node_table_read does so with all that are left. */
+void node_table_add(struct node_table *t, const json_t *ev);
 int node_table_read(struct node_table *t, struct event_reader *reader, struct err *e)
 	__attribute__((warn_unused_result));
 void node_table_done(struct node_table *t);

@@ -189,3 +189,15 @@ def test_terminal_that_goes_away(me, nohup):
     p.communicate(timeout=30)
     assert p.returncode == (0 if nohup else 143)
     assert types(me.events())[-1] == ('run_finished' if nohup else 'run_cancelled')
+
+
+def test_report(user):
+    user.file('main.bot', tools(r"printf 'a|b\n# no heading\n\140\140\140\n\033[2J'", 'exit 3'))
+    user.run('run', 'main.bot', '--sandbox-driver', 'noop', '--name', 'a|b*c')
+    page = user.ok('report').stdout
+    assert page.startswith('# Run of w\n') and '\x1b' not in page
+    assert '| name | a\\|b\\*c |' in page and 'n_t0[t0] --> n_t1[t1]' in page
+    assert '| t0 | tool | finished |' in page and '| t1 | tool | failed |' in page and 't1 :crit, ' in page
+    assert '\n    a|b\n    # no heading\n    ```\n' in page, 'output is code and no markup'
+    assert page.count('\n```') == 4, 'two diagrams, each closed'
+    user.fails('report', 'nosuch', says='nosuch')
