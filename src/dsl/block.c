@@ -112,7 +112,7 @@ static void unknown_prop(struct parser *p, const struct props *props, const stru
 static bool read_word(struct parser *p, const struct prop *prop, struct dsl_word *ret)
 {
 	struct dsl_str s;
-	const char *names[16];
+	const char *names[16] = {NULL};
 
 	if (!read_string(p, EXPAND_EMPTY, &s))
 		return false;

@@ -20,7 +20,7 @@ void *arena_grow(struct arena *a, void *v, size_t n, size_t size)
 	if (v && (n < 4 || (n & (n - 1)) != 0))
 		return v;
 	void *bigger = arena_alloc(a, (n < 4 ? 4 : n * 2) * size);
-	if (n)
+	if (v && n)
 		memcpy(bigger, v, n * size);
 	return bigger;
 }

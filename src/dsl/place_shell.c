@@ -128,6 +128,8 @@ static size_t feed_dollar(struct shell_scan *s, const char *t, size_t len)
 		push(s, FRAME_PARAM);
 		return 2;
 	}
+	if (len >= 2 && t[1] == '[')
+		s->lost = "a $[…]";
 	if (len >= 2 && t[1] == '\'' && !quoted) {
 		s->quote = QUOTE_ANSI;
 		return 2;
@@ -167,7 +169,7 @@ static size_t feed_code(struct shell_scan *s, const char *t, size_t len)
 		push(s, FRAME_DOUBLE);
 		return 1;
 	case '(':
-		if (f->type == FRAME_CODE && word_starts && len >= 2 && t[1] == '(') {
+		if (f->type != FRAME_ARITH && word_starts && len >= 2 && t[1] == '(') {
 			push(s, FRAME_ARITH);
 			return 2;
 		}
@@ -269,24 +271,43 @@ void shell_feed(struct shell_scan *s, const char *text, size_t len)
 	}
 }
 
+/* Whether a frame of this type stands between here and the command that the text belongs to. */
+static bool inside(const struct shell_scan *s, unsigned type)
+{
+	for (size_t i = s->depth; i > 0 && s->frames[i].type != FRAME_COMMAND; i--)
+		if (s->frames[i].type == type)
+			return true;
+	return false;
+}
+
+/* Why no value can stand here, NULL when one can. */
+static const char *refusal(const struct shell_scan *s)
+{
+	if (s->lost)
+		return s->lost;
+	if (s->in_heredoc)
+		return "inside a here-document";
+	if (s->last == '$' && s->quote == QUOTE_NONE)
+		return "a $ right before it";
+	if (s->quote == QUOTE_ANSI)
+		return "inside $'…'";
+	/* Shells differ in what quotes mean inside of "${…}". */
+	if (inside(s, FRAME_PARAM))
+		return "inside ${…}";
+	return inside(s, FRAME_BACKTICK) ? "inside `…`" : NULL;
+}
+
 enum place shell_place(struct shell_scan *s, const char **ret_why)
 {
-	bool dollar = s->last == '$' && s->quote == QUOTE_NONE;
-
+	*ret_why = refusal(s);
 	s->last = 'x';
-	*ret_why = s->lost			    ? s->lost
-		   : s->in_heredoc		    ? "inside a here-document"
-		   : dollar			    ? "a $ right before it"
-		   : s->quote == QUOTE_ANSI	    ? "inside $'…'"
-		   : top(s)->type == FRAME_BACKTICK ? "inside `…`"
-		   : top(s)->type == FRAME_PARAM    ? "inside ${…}"
-						    : NULL;
 	if (*ret_why)
 		return PLACE_REFUSED;
+	/* First of all: single quotes do not quote in arithmetic, a $(…) between them would run. */
+	if (inside(s, FRAME_ARITH))
+		return PLACE_NUMBER;
 	if (s->quote != QUOTE_NONE)
 		return s->quote == QUOTE_SINGLE ? PLACE_SINGLE : PLACE_COMMENT;
-	if (top(s)->type == FRAME_ARITH)
-		return PLACE_NUMBER;
 	return top(s)->type == FRAME_DOUBLE ? PLACE_DOUBLE : PLACE_CODE;
 }
 

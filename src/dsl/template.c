@@ -123,6 +123,8 @@ static int check_shape(struct reader *r, struct dsl_ref *ref, const char **path)
 		return bad(r, "a name is missing",
 			   ref->ns == DSL_NS_LOOP ? "write {{loop.name.iteration}}, .max or .previous_output.field"
 						  : "write {{vars.x}}, {{outputs.node.field}}, {{run.id}}");
+	if (!path)
+		return 0;
 	if (ref->ns == DSL_NS_LOOP && strcmp(path[1], loop_fields[0]) != 0 && strcmp(path[1], loop_fields[1]) != 0 &&
 	    strcmp(path[1], loop_fields[2]) != 0)
 		return bad(r, "a loop has iteration, max and previous_output",

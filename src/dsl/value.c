@@ -333,11 +333,10 @@ bool read_literal(struct parser *p, struct dsl_literal *ret)
 		return read_number_literal(p, &t, ret);
 	if (!read_string(p, EXPAND_EMPTY, &s))
 		return false;
-	if (t.type != TOK_IDENT)
-		ret->v = own(p, json_text(s.s, s.len));
-	else if (strcmp(s.s, "true") == 0 || strcmp(s.s, "false") == 0)
+	bool word = t.type == TOK_IDENT;
+	if (word && (strcmp(s.s, "true") == 0 || strcmp(s.s, "false") == 0))
 		ret->v = own(p, json_boolean(s.s[0] == 't'));
-	else if (strcmp(s.s, "null") == 0)
+	else if (word && strcmp(s.s, "null") == 0)
 		ret->v = own(p, json_null());
 	else
 		ret->v = own(p, json_text(s.s, s.len));
