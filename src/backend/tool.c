@@ -26,8 +26,8 @@ static const struct interpreter {
 	const char *program;
 	const char *option; /* that takes the text as the next argument */
 } interpreters[] = {
-	{NULL, "sh", "-c"},	{"sh", "sh", "-c"},	 {"bash", "bash", "-c"},      {"js", "node", "-e"},
-	{"node", "node", "-e"}, {"py", "python3", "-c"}, {"python", "python3", "-c"}, {"python3", "python3", "-c"},
+	{NULL, "/bin/sh", "-c"}, {"sh", "/bin/sh", "-c"}, {"bash", "bash", "-c"},      {"js", "node", "-e"},
+	{"node", "node", "-e"},	 {"py", "python3", "-c"}, {"python", "python3", "-c"}, {"python3", "python3", "-c"},
 };
 
 static const struct interpreter *interpreter_of(const char *language)

@@ -21,9 +21,15 @@
 
 enum { PASSWD_LIMIT = 4 * 1024 * 1024 };
 
-/* The sixth field of each line. Users of a directory service are not listed there; the sandbox layer adds the usual
- * places of homes. */
-static void read_homes(struct strv *homes)
+/* Whether what lies below the home can be below the path or above it. */
+static bool related(const char *home, const char *path)
+{
+	return !path || path_within(home, path) || path_within(path, home);
+}
+
+/* The sixth field of each line; with a path, of those homes only that have to do with it. Users of a directory service
+ * are not listed there; the sandbox layer adds the usual places of homes. */
+static void read_homes(struct strv *homes, const char *path)
 {
 	auto_free char *text = NULL;
 
@@ -37,7 +43,7 @@ static void read_homes(struct strv *homes)
 		if (!field)
 			continue;
 		field[strcspn(field, ":")] = '\0';
-		if (field[0] == '/' && field[1] && !strv_has(homes, field))
+		if (field[0] == '/' && field[1] && related(field, path) && !strv_has(homes, field))
 			strv_add(homes, field);
 	}
 }
@@ -92,7 +98,8 @@ int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, 
 {
 	auto_strv homes = {0};
 
-	read_homes(&homes);
+	/* Nearly every run has only its workspace: then a look at each home of the machine is not needed. */
+	read_homes(&homes, spec->n_mounts > 0 ? NULL : p->workspace);
 	int r = check_workspace(p, (const char *const *)homes.v, e);
 	if (r == 0 && spec->n_mounts > 0)
 		r = check_mounts(p, (const char *const *)homes.v, spec, e);

@@ -9,12 +9,15 @@
  * A place need not exist to be refused: what is not there today may be there when the sandbox runs. */
 #include <base/cleanup.h>
 #include <base/err.h>
+#include <base/file.h>
 #include <base/mem.h>
 #include <base/path.h>
 #include <base/str.h>
 #include <sandbox/mount.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,11 +126,31 @@ static void add(struct sandbox_sensitive *s, const char *path, const char *why)
 		add_one(s, real, why);
 }
 
+/* One entry of a home that exists: a second place only where a symlink leads elsewhere. */
+static void add_below(struct sandbox_sensitive *s, const char *home, int dirfd, const char *entry)
+{
+	auto_free char *path = path_join(home, entry);
+	auto_fd fd = dirfd < 0 ? -ENOENT : file_open_resolve(dirfd, entry, O_PATH, RESOLVE_NO_SYMLINKS);
+
+	if (fd == -ELOOP)
+		add(s, path, credentials);
+	else
+		add_one(s, TAKE_PTR(path), credentials);
+}
+
+/* A home is resolved once, not once for each of its entries: there may be many homes. */
 static void add_home(struct sandbox_sensitive *s, const char *home)
 {
-	for (size_t i = 0; home && *home == '/' && i < ARRAY_LEN(below_home); i++) {
-		auto_free char *path = path_join(home, below_home[i]);
-		add(s, path, credentials);
+	auto_free char *clean = home ? path_clean(home) : NULL;
+
+	if (!clean || str_eq(clean, "/"))
+		return;
+	auto_free char *real = resolved(clean);
+	auto_fd dirfd = open(clean, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_LEN(below_home); i++) {
+		add_below(s, clean, dirfd, below_home[i]);
+		if (real)
+			add_below(s, real, -1, below_home[i]);
 	}
 }
 

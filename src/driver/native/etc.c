@@ -3,14 +3,15 @@
  * named only when all in them is public: /etc/ssl as a whole holds private keys, which root inside could read. */
 #include "plan.h"
 
-#include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/file.h>
 #include <base/mem.h>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,42 +20,29 @@
 
 enum { PASSWD_LIMIT = 4 * 1024 * 1024 };
 
+/* What changes how programs run; what only tools of the administrator or of an interactive shell read is left out,
+ * since each entry is a mount and costs every start. */
 static const char *const always[] = {
 	"alternatives",
 	"bash.bashrc",
-	"ca-certificates",
-	"ca-certificates.conf",
 	"crypto-policies",
 	"debian_version",
 	"default/locale",
-	"dpkg/origins",
 	"fonts",
-	"gai.conf",
 	"gitconfig",
-	"host.conf",
-	"inputrc",
 	"java",
 	"java-11-openjdk",
 	"java-17-openjdk",
 	"java-21-openjdk",
+	"java-25-openjdk",
 	"jvm.d",
 	"ld.so.cache",
 	"ld.so.conf",
 	"ld.so.conf.d",
-	"locale.alias",
-	"locale.conf",
 	"localtime",
-	"lsb-release",
-	"magic",
-	"magic.mime",
-	"mailcap",
-	"manpath.config",
 	"mime.types",
-	"mke2fs.conf",
 	"nsswitch.conf",
-	"openssl",
 	"os-release",
-	"papersize",
 	"perl",
 	"pki/ca-trust",
 	"pki/tls/certs",
@@ -63,24 +51,16 @@ static const char *const always[] = {
 	"profile",
 	"profile.d",
 	"protocols",
-	"python2.7",
 	"python3",
 	"python3.11",
 	"python3.12",
 	"python3.13",
-	"R",
 	"redhat-release",
-	"rpc",
 	"services",
-	"shells",
-	"skel",
 	"ssl/cert.pem",
 	"ssl/certs",
 	"ssl/openssl.cnf",
-	"terminfo",
 	"timezone",
-	"vim",
-	"xattr.conf",
 };
 
 /* With a network of its own the sandbox has no resolver: names are looked up by the proxy. */
@@ -119,53 +99,66 @@ static void add_entry(struct plan *p, const char *name)
 		    });
 }
 
-/* Whether a passwd or group file has a line whose third field is this number. */
-static bool has_id(const char *text, unsigned id)
+/* The line of a passwd or group file whose third field is this number; NULL when there is none. */
+static const char *line_of(const char *text, unsigned id)
 {
-	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
-		line += *line == '\n';
+	char want[16];
+	int n = snprintf(want, sizeof want, "%u:", id);
+
+	for (const char *line = text; *line;) {
 		const char *end = strchrnul(line, '\n');
 		const char *a = memchr(line, ':', (size_t)(end - line));
 		const char *b = a ? memchr(a + 1, ':', (size_t)(end - a - 1)) : NULL;
-		char want[16];
-		int n = snprintf(want, sizeof want, "%u:", id);
 		if (b && end - b > n && strncmp(b + 1, want, (size_t)n) == 0)
-			return true;
+			return line;
+		line = *end ? end + 1 : end;
 	}
-	return false;
+	return NULL;
 }
 
 /* The host's file, with a line for the sandbox's own user or group when that comes from elsewhere (LDAP, SSSD): a
- * program that cannot name its own user is lost. */
-static void add_accounts(struct plan *p, const char *path, unsigned id, const char *own_line)
+ * program that cannot name its own user is lost. own_line makes that line. */
+static void add_accounts(struct plan *p, const char *path, unsigned id, char *(*own_line)(const struct plan_facts *f),
+			 const struct plan_facts *f)
 {
 	auto_free char *text = NULL;
 	size_t len = 0;
-	auto_buf b = BUF_INIT(PASSWD_LIMIT + 1024);
 
 	if (file_read(AT_FDCWD, path, PASSWD_LIMIT, &text, &len, NULL) < 0)
 		text = xstrdup("root:x:0:0:root:/root:/bin/sh\n");
-	int r = buf_puts(&b, text);
-	if (r == 0 && b.len && b.data[b.len - 1] != '\n')
-		r = buf_putc(&b, '\n');
-	if (r == 0 && !has_id(text, id))
-		r = buf_puts(&b, own_line);
-	if (r == 0)
-		plan_add(p, (struct step){.kind = STEP_FILE, .target = path, .content = buf_str(&b)});
+	if (line_of(text, id)) {
+		plan_add(p, (struct step){.kind = STEP_FILE, .target = path, .content = text});
+		return;
+	}
+	auto_free char *own = own_line(f);
+	auto_free char *both = xasprintf("%s%s%s", text, len && text[len - 1] != '\n' ? "\n" : "", own);
+	plan_add(p, (struct step){.kind = STEP_FILE, .target = path, .content = both});
+}
+
+/* Asked only for a user that the file does not know: a name service may be slow to load and to answer. */
+static char *passwd_line(const struct plan_facts *f)
+{
+	const struct passwd *pw = getpwuid(f->uid);
+
+	return xasprintf("%s:x:%u:%u::%s:/bin/sh\n", pw ? pw->pw_name : "user", f->uid, f->gid,
+			 f->home ? f->home : "/");
+}
+
+static char *group_line(const struct plan_facts *f)
+{
+	const struct group *gr = getgrgid(f->gid);
+
+	return xasprintf("%s:x:%u:\n", gr ? gr->gr_name : "user", f->gid);
 }
 
 void plan_etc(struct plan *p, const struct plan_facts *f)
 {
-	char line[512];
-
 	for (size_t i = 0; i < ARRAY_LEN(always); i++)
 		add_entry(p, always[i]);
 	for (size_t i = 0; f->host_network && i < ARRAY_LEN(with_host_network); i++)
 		add_entry(p, with_host_network[i]);
-	snprintf(line, sizeof line, "%s:x:%u:%u::%s:/bin/sh\n", f->user_name, f->uid, f->gid, f->home ? f->home : "/");
-	add_accounts(p, "/etc/passwd", f->uid, line);
-	snprintf(line, sizeof line, "%s:x:%u:\n", f->user_name, f->gid);
-	add_accounts(p, "/etc/group", f->gid, line);
+	add_accounts(p, "/etc/passwd", f->uid, passwd_line, f);
+	add_accounts(p, "/etc/group", f->gid, group_line, f);
 	plan_add(p,
 		 (struct step){.kind = STEP_FILE,
 			       .target = "/etc/hosts",

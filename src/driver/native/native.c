@@ -16,7 +16,6 @@
 #include <guest/protocol.h>
 
 #include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +177,6 @@ static const struct sandbox_ops ops = {.start = start, .exec = exec_native, .sto
 
 static int make_plan(const struct sandbox_params *p, const char *guest, struct plan **ret, struct err *e)
 {
-	const struct passwd *pw = getpwuid(getuid());
 	const struct plan_facts facts = {
 		.workspace = p->workspace,
 		.workspace_target = p->workspace_target,
@@ -186,7 +184,6 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 		.guest = guest,
 		.artifact_files = p->artifact_files,
 		.hidden = p->hidden,
-		.user_name = pw ? pw->pw_name : "user",
 		.uid = getuid(),
 		.gid = getgid(),
 		.host_network = !p->enforce_network,

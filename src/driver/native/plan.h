@@ -54,7 +54,6 @@ struct plan_facts {
 	const char *guest;	      /* the guest's file on this host */
 	const char *artifact_files;   /* on this host; NULL: none */
 	const char *hidden;	      /* the run store when it lies within the workspace, else NULL */
-	const char *user_name;
 	uid_t uid;
 	gid_t gid;
 	bool host_network; /* open mode: the host's resolver files are shown */

@@ -22,7 +22,6 @@ static const struct plan_facts facts = {
 	.workspace_target = "/home/someone/work",
 	.home = "/home/someone",
 	.guest = "/usr/bin/env",
-	.user_name = "someone",
 	.uid = 4711,
 	.gid = 4712,
 };
@@ -106,8 +105,8 @@ static void test_own_account_is_known(void **state)
 		fail();
 		return;
 	}
-	assert_non_null(strstr(passwd->content, "someone:x:4711:4712::/home/someone:/bin/sh\n"));
-	assert_non_null(strstr(group->content, "someone:x:4712:\n"));
+	assert_non_null(strstr(passwd->content, "user:x:4711:4712::/home/someone:/bin/sh\n"));
+	assert_non_null(strstr(group->content, "user:x:4712:\n"));
 	plan_free(p);
 }
 
