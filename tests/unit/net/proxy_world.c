@@ -381,7 +381,9 @@ static void wait_for(struct world *w, const bool *flag, unsigned ms, bool must)
 
 	uv_timer_init(&w->loop, &timer);
 	timer.data = &late;
-	uv_timer_start(&timer, on_tick, ms, 0);
+	/* It repeats: one turn of the loop runs due timers first and then waits, for ever when none is left. */
+	uv_update_time(&w->loop);
+	uv_timer_start(&timer, on_tick, ms, ms);
 	while (!late && !(flag && *flag))
 		uv_run(&w->loop, UV_RUN_ONCE);
 	uv_close((uv_handle_t *)&timer, NULL);
