@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { NODES_MAX = 100 * 1000 };
+
 #define NODE(field) offsetof(struct dsl_node, field)
 
 static const struct word session_words[] = {
@@ -250,6 +252,11 @@ void parse_node(struct parser *p, const struct token *key, void *unused)
 		n->kind++;
 	if (!read_declared(p, kind_names[n->kind], &n->name) || !expect_block(p, node_props[n->kind].what))
 		return;
+	if (p->f->n_nodes == NODES_MAX) {
+		diag_error(p->f, "P011", n->name.pos, "split the workflow", "more than %d nodes", NODES_MAX);
+		skip_property(p);
+		return;
+	}
 	n->index = p->f->n_nodes;
 	ARENA_PUSH(st->arena, p->f->nodes, p->f->n_nodes, n);
 	if (strcmp(n->name.s, "done") == 0 || strcmp(n->name.s, "fail") == 0)

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { EDGES_MAX = 1000 * 1000 };
+
 #define FLOW(field) offsetof(struct dsl_workflow, field)
 
 static const struct word worktree_words[] = {{"auto", DSL_WORKTREE_AUTO}, {"none", DSL_WORKTREE_NONE}};
@@ -152,6 +154,10 @@ bool parse_edge(struct parser *p, void *workflow)
 	bool ok = read_name(p, "a node", &e->from);
 	(void)lex_take(&p->lx);
 	ok = ok && read_name(p, "a node after \"->\"", &e->to);
+	if (ok && w->n_edges == EDGES_MAX) {
+		diag_error(p->f, "P011", e->pos, "split the workflow", "more than %d edges", EDGES_MAX);
+		ok = false;
+	}
 	if (ok)
 		ARENA_PUSH(p->f->state->arena, w->edges, w->n_edges, e);
 	while (ok && lex_peek(&p->lx)->type != TOK_EOL)

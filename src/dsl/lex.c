@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ERRORS_MAX = 10000 };
+
 void lex_init(struct lexer *lx, struct dsl_file *f, const char *text, size_t len)
 {
 	*lx = (struct lexer){.f = f, .text = text, .len = len, .line = 1, .fresh = true};
@@ -68,8 +70,16 @@ static uint32_t read_indent(struct lexer *lx)
 	return n;
 }
 
+/* A file of nothing but errors (a binary, another language) is not read to its end: it has been told enough. */
+static bool given_up(const struct lexer *lx)
+{
+	return lx->f->n_errors > ERRORS_MAX;
+}
+
 bool lex_line(struct lexer *lx, uint32_t *ret_indent)
 {
+	if (given_up(lx))
+		return false;
 	if (!lx->open) {
 		lx->ahead = false;
 		if (!lx->fresh && !skip_line(lx))
@@ -281,7 +291,7 @@ bool lex_skip_lines(struct lexer *lx)
 {
 	while (lex_peek(lx)->type == TOK_EOL) {
 		lx->ahead = false;
-		if (lx->fresh || !skip_line(lx))
+		if (given_up(lx) || lx->fresh || !skip_line(lx))
 			return false;
 		lx->fresh = false;
 	}

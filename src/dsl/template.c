@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PIECES_MAX = 200 * 1000 };
+
 struct piece {
 	const char *text; /* NULL: a reference */
 	size_t len;
@@ -246,6 +248,10 @@ static int split(struct reader *r, struct template *t, const char *s, size_t len
 			break;
 		struct piece p = {0};
 		int code = read_braces(r, s, len, at, &p);
+		if (code == 0 && t->n >= PIECES_MAX) {
+			r->at = at;
+			code = err_set(r->e, ERR_INPUT, 0, "template: more than %d references", PIECES_MAX / 2);
+		}
 		if (code < 0)
 			return code;
 		ARENA_PUSH(r->a, t->pieces, t->n, p);

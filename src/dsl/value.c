@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ITEMS_MAX = 100 * 1000 };
+
 struct dsl_pos dsl_str_pos(const struct dsl_str *s, size_t offset)
 {
 	struct dsl_pos pos = s->pos;
@@ -220,6 +222,10 @@ bool read_list(struct parser *p, struct dsl_list *ret)
 		}
 		if (!read_string(p, EXPAND_EMPTY, &item))
 			return false;
+		if (ret->n == ITEMS_MAX) {
+			diag_error(p->f, "P011", item.pos, NULL, "a list of more than %d items", ITEMS_MAX);
+			return false;
+		}
 		ARENA_PUSH(p->f->state->arena, ret->v, ret->n, item);
 		if (!lex_skip_lines(&p->lx))
 			break;

@@ -322,6 +322,37 @@ static void test_many_errors(void **state)
 	free(text);
 }
 
+/* What one file may hold is bounded, so that its tree is. */
+static void test_bounds(void **state)
+{
+	static const struct {
+		const char *head, *line, *tail;
+		size_t times;
+	} rows[] = {
+		{"agent a:\n  tools: [", "a,", "]\n", 100001},
+		{"prompt p:\n  ", "{{vars.x}}", "\n", 200001},
+		{"workflow w:\n", "  a -> b\n", "", 1000001},
+		{"", "agent a:\n", "", 100001},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char *lines = repeat(rows[i].line, rows[i].times);
+		char *text = xasprintf("%s%s%s", rows[i].head, lines, rows[i].tail);
+		struct dsl_file *f = parse(text, strlen(text));
+		if (f->n_errors == 0)
+			fail_msg("%zu times %s", rows[i].times, rows[i].line);
+		dsl_file_free(f);
+		free(text);
+		free(lines);
+	}
+	char *junk = repeat("nonsense\n", 1000000);
+	struct dsl_file *f = parse(junk, strlen(junk));
+	assert_in_range(f->n_errors, 10000, 10002);
+	dsl_file_free(f);
+	free(junk);
+}
+
 static double parse_ms(const char *line, size_t times)
 {
 	char *text = repeat(line, times);
@@ -442,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_too_large),      cmocka_unit_test(test_many_errors),
 		cmocka_unit_test(test_long_text),      cmocka_unit_test(test_no_env),
 		cmocka_unit_test(test_hostile_shapes), cmocka_unit_test(test_types),
+		cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
