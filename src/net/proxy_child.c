@@ -85,7 +85,7 @@ static void send_record(struct proxy_child *p, enum proxy_frame type, struct buf
 static void send_blocked(void *arg, const char *host, unsigned port, const char *reason, const char *rule,
 			 unsigned count)
 {
-	auto_buf b = BUF_INIT(4 * PROXY_MAX_TEXT);
+	auto_buf b = BUF_INIT((size_t)4 * PROXY_MAX_TEXT);
 
 	(void)pack_str(&b, host);
 	(void)pack_u32(&b, port);
