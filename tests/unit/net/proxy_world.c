@@ -54,7 +54,7 @@ static bool send_all(int fd, const void *data, size_t len)
 	const char *p = data;
 
 	while (len > 0) {
-		ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+		ssize_t n = TEMP_FAILURE_RETRY(send(fd, p, len, MSG_NOSIGNAL));
 		if (n <= 0)
 			return false;
 		p += n;
@@ -74,7 +74,7 @@ static bool read_line(int fd, char *to, size_t size)
 	size_t n = 0;
 	char c;
 
-	while (n + 1 < size && recv(fd, &c, 1, 0) == 1) {
+	while (n + 1 < size && TEMP_FAILURE_RETRY(recv(fd, &c, 1, 0)) == 1) {
 		if (c == '\n') {
 			to[n] = '\0';
 			return true;
@@ -90,7 +90,7 @@ static void serve_echo(int fd)
 	char block[16384];
 	ssize_t n;
 
-	while ((n = recv(fd, block, sizeof block, 0)) > 0)
+	while ((n = TEMP_FAILURE_RETRY(recv(fd, block, sizeof block, 0))) > 0)
 		if (!send_all(fd, block, (size_t)n))
 			return;
 	if (n == 0)
@@ -151,13 +151,13 @@ static size_t read_body(int fd, const struct request *r, char *to, size_t max)
 	size_t n = 0;
 
 	if (!r->chunked) {
-		while (n < r->length && n < max && recv(fd, to + n, 1, 0) == 1)
+		while (n < r->length && n < max && TEMP_FAILURE_RETRY(recv(fd, to + n, 1, 0)) == 1)
 			n++;
 		return n;
 	}
 	while (read_line(fd, line, sizeof line)) {
 		size_t chunk = strtoull(line, NULL, 16);
-		for (size_t i = 0; i < chunk && n < max && recv(fd, to + n, 1, 0) == 1; i++)
+		for (size_t i = 0; i < chunk && n < max && TEMP_FAILURE_RETRY(recv(fd, to + n, 1, 0)) == 1; i++)
 			n++;
 		(void)read_line(fd, line, sizeof line);
 		if (chunk == 0)
@@ -210,7 +210,7 @@ static bool serve_request(int fd, const struct request *r, const char *path)
 		say(fd, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 			"6\r\ndata 1\r\n");
 		char c;
-		(void)recv(fd, &c, 1, 0);
+		(void)TEMP_FAILURE_RETRY(recv(fd, &c, 1, 0));
 		return false;
 	} else if (strcmp(path, "/ws") == 0) {
 		say(fd, strstr(r->fields, "Upgrade: websocket")
@@ -486,7 +486,7 @@ const char *client_head(int fd)
 	size_t n = 0;
 
 	while (n + 1 < sizeof head && (n < 4 || memcmp(head + n - 4, "\r\n\r\n", 4) != 0)) {
-		if (recv(fd, head + n, 1, 0) != 1)
+		if (TEMP_FAILURE_RETRY(recv(fd, head + n, 1, 0)) != 1)
 			return "";
 		n++;
 	}
@@ -499,7 +499,7 @@ size_t client_read(int fd, void *to, size_t len)
 	size_t n = 0;
 
 	while (n < len) {
-		ssize_t r = recv(fd, (char *)to + n, len - n, 0);
+		ssize_t r = TEMP_FAILURE_RETRY(recv(fd, (char *)to + n, len - n, 0));
 		if (r <= 0)
 			break;
 		n += (size_t)r;

@@ -176,7 +176,7 @@ static void until_close(void **state)
 	assert_int_equal(status_of(client_head(cut)), 200);
 	char c[200];
 	ssize_t n;
-	while ((n = recv(cut, c, sizeof c, 0)) > 0)
+	while ((n = TEMP_FAILURE_RETRY(recv(cut, c, sizeof c, 0))) > 0)
 		;
 	assert_int_equal(n, -1);
 	auto_fd smuggle = client_connect(w.port);
@@ -297,7 +297,7 @@ static void bad_requests(void **state)
 	memset(big, 'x', sizeof big);
 	auto_fd fd = client_connect(w.port);
 	client_send(fd, "GET http://a/ HTTP/1.1\r\nX: ");
-	(void)send(fd, big, sizeof big, MSG_NOSIGNAL);
+	(void)TEMP_FAILURE_RETRY(send(fd, big, sizeof big, MSG_NOSIGNAL));
 	assert_int_equal(status_of(client_head(fd)), 431);
 	world_stop(&w);
 }
