@@ -72,6 +72,10 @@ void compare(const struct bench *b, const char *const *ours, const char *const *
 #define STORE_ON_DISK "disk"
 #define STORE_IN_MEMORY "memory"
 
+/* Appends bubblewrap's options for exactly the mounts that a native sandbox has here; false with the reason in ret. */
+struct strv;
+bool same_view(const struct bench *b, struct strv *l, struct result *ret);
+
 /* The folder of that store; NULL with the reason in ret. */
 const char *store_folder(const struct bench *b, const char *where, struct result *ret);
 

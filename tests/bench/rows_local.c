@@ -21,83 +21,17 @@
 
 enum { ROUNDS_RUN = 61, ROUNDS_SHORT = 101, ROUNDS_CHAIN = 9, CHAIN = 50, FEW = 10, MANY = 200, CROWD_ROUNDS = 3 };
 
-/* Shows a path of the host as it is: a link as a link. */
-static void show(struct strv *l, const char *path)
+/* bubblewrap with the view of the native sandbox. */
+static bool bubblewrap(const struct bench *b, struct strv *l, struct result *ret)
 {
-	char to[256];
-	struct stat st;
-
-	if (lstat(path, &st) < 0)
-		return;
-	ssize_t n = S_ISLNK(st.st_mode) ? readlink(path, to, sizeof to - 1) : -1;
-	if (n > 0) {
-		to[n] = '\0';
-		strv_add(l, "--symlink");
-		strv_add(l, to);
-	} else {
-		strv_add(l, "--ro-bind");
-		strv_add(l, path);
-	}
-	strv_add(l, path);
-}
-
-/* bubblewrap with the view of the native sandbox: the host's toolchain, a curated /etc, fresh /proc, /dev and temporary
- * folders, the workspace. */
-static void bubblewrap(const struct bench *b, struct strv *l)
-{
-	static const char *const shown[] = {
-		"/usr",
-		"/bin",
-		"/sbin",
-		"/lib",
-		"/lib32",
-		"/lib64",
-		"/libx32",
-		"/opt",
-		"/nix",
-		"/etc/alternatives",
-		"/etc/bash.bashrc",
-		"/etc/passwd",
-		"/etc/group",
-		"/etc/ld.so.cache",
-		"/etc/ld.so.conf",
-		"/etc/ld.so.conf.d",
-		"/etc/localtime",
-		"/etc/nsswitch.conf",
-		"/etc/ssl/certs",
-		"/etc/hosts",
-		"/etc/ca-certificates",
-		"/etc/os-release",
-		"/etc/gai.conf",
-		"/etc/debian_version",
-	};
-	const char *const fresh[] = {"--proc",
-				     "/proc",
-				     "--dev",
-				     "/dev",
-				     "--tmpfs",
-				     "/tmp",
-				     "--tmpfs",
-				     "/var/tmp",
-				     "--tmpfs",
-				     "/run",
-				     "--tmpfs",
-				     b->who->home,
-				     "--bind",
-				     b->who->workspace,
-				     b->who->workspace,
-				     "--chdir",
-				     b->who->workspace,
-				     "--unshare-all",
-				     "sh",
-				     "-c",
-				     "true"};
+	const char *const rest[] = {"--chdir", b->who->workspace, "--unshare-all", "sh", "-c", "true"};
 
 	strv_add(l, "bwrap");
-	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-		show(l, shown[i]);
-	for (size_t i = 0; i < ARRAY_LEN(fresh); i++)
-		strv_add(l, fresh[i]);
+	if (!same_view(b, l, ret))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(rest); i++)
+		strv_add(l, rest[i]);
+	return true;
 }
 
 static const char *const *words(const struct strv *l)
@@ -114,9 +48,8 @@ void measure_run(const struct bench *b, const char *store, struct result *ret)
 	const char *const ours[] = {b->iterion,	       "run", "--quiet", "--sandbox-driver", "native", "--workspace",
 				    b->who->workspace, file,  NULL};
 
-	if (!folder)
+	if (!folder || !bubblewrap(b, &peer, ret))
 		return;
-	bubblewrap(b, &peer);
 	compare(b, ours, words(&peer), ROUNDS_RUN, ret);
 }
 
