@@ -245,12 +245,11 @@ static int parse_port(const char *text, size_t len, uint16_t *ret)
 /* The colon before the port, or NULL when none is written: a bare IPv6 address has several and no port. */
 static const char *port_colon(const char *text, size_t len)
 {
-	const char *bracket = memchr(text, ']', len);
-
 	if (text[0] != '[') {
 		const char *first = memchr(text, ':', len), *last = memrchr(text, ':', len);
 		return first == last ? first : NULL;
 	}
+	const char *bracket = memchr(text, ']', len);
 	if (!bracket)
 		return NULL;
 	return bracket + 1 < text + len && bracket[1] == ':' ? bracket + 1 : NULL;

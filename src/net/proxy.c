@@ -2,8 +2,9 @@
  *
  * What comes over the control socket is treated as written by an enemy, since the process reads hostile bytes and may
  * have been taken over: records out of order, over-long or with odd characters end it, and more refusals per second
- * than an honest proxy sends are dropped. Its death is seen by its pidfd. While it lives there are three handles on the
- * loop; they are closed before `done` is called. */
+ * than an honest proxy sends are dropped. Its death is seen by the end of that socket, which nobody else holds; one that
+ * closes it and lives on is killed. While it lives there are two handles on the loop; they are closed before `done` is
+ * called. */
 #include "proxy_child.h"
 #include "proxy_wire.h"
 
@@ -20,22 +21,20 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "config.h"
 
-enum { GRACE_MS = 2000, WINDOW_MS = 1000, BLOCKED_LIMIT = 4 * PROXY_BLOCKED_PER_SECOND, HANDLES = 3 };
+enum { GRACE_MS = 2000, WINDOW_MS = 1000, BLOCKED_LIMIT = 4 * PROXY_BLOCKED_PER_SECOND, HANDLES = 2 };
 
 struct proxy {
 	pid_t pid;
-	int pidfd;
 	bool reaped;
 	struct spawn_status status;
 	struct frame_conn *conn;
 	int conn_want;
-	uv_poll_t conn_poll, pid_poll;
+	uv_poll_t conn_poll;
 	uv_timer_t guard;
 	unsigned open_handles;
 	bool attached, ready_told, lost, stopping, summary_told, free_wanted;
@@ -56,7 +55,7 @@ static void reap(struct proxy *p)
 
 	if (p->reaped)
 		return;
-	while (waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED) < 0 && errno == EINTR)
+	while (waitid(P_PID, (id_t)p->pid, &si, WEXITED) < 0 && errno == EINTR)
 		;
 	p->status = (struct spawn_status){.signaled = si.si_code != CLD_EXITED, .code = si.si_status};
 	p->reaped = true;
@@ -64,8 +63,9 @@ static void reap(struct proxy *p)
 
 static void kill_process(struct proxy *p)
 {
+	/* Our own child: until it is reaped its number belongs to nobody else. */
 	if (!p->reaped)
-		(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+		(void)kill(p->pid, SIGKILL);
 }
 
 int proxy_new(const struct proxy_params *params, struct proxy **ret, struct err *e)
@@ -81,19 +81,8 @@ int proxy_new(const struct proxy_params *params, struct proxy **ret, struct err 
 		return err_sys(e, errno, "start the proxy: fork");
 	if (pid == 0)
 		proxy_child_main(params, theirs, self);
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd < 0) {
-		int errnum = errno;
-		(void)kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		int r = err_sys(e, errnum, "start the proxy: watch its process");
-		err_hint(e, "iterion needs Linux 5.9 or newer");
-		return r;
-	}
 	struct proxy *p = xcalloc(1, sizeof *p);
 	p->pid = pid;
-	p->pidfd = pidfd;
 	p->conn = frame_conn_new(TAKE_FD(ours), PROXY_TO_PARENT_MAX);
 	*ret = p;
 	return 0;
@@ -107,7 +96,6 @@ pid_t proxy_pid(const struct proxy *p)
 static void release(struct proxy *p)
 {
 	frame_conn_free(p->conn);
-	close_quietly(p->pidfd);
 	free(p);
 }
 
@@ -127,8 +115,7 @@ static void handle_closed(uv_handle_t *h)
 
 static void close_handles(struct proxy *p)
 {
-	uv_handle_t *all[HANDLES] = {(uv_handle_t *)&p->conn_poll, (uv_handle_t *)&p->pid_poll,
-				     (uv_handle_t *)&p->guard};
+	uv_handle_t *all[HANDLES] = {(uv_handle_t *)&p->conn_poll, (uv_handle_t *)&p->guard};
 
 	for (size_t i = 0; i < HANDLES; i++)
 		if (!uv_is_closing(all[i]))
@@ -306,6 +293,7 @@ static int on_frame(struct proxy *p, const struct frame *f)
 }
 
 static void on_conn(uv_poll_t *h, int status, int events);
+static void ended(struct proxy *p);
 
 static void watch(struct proxy *p)
 {
@@ -343,10 +331,10 @@ static void on_conn(uv_poll_t *h, int status, int events)
 	if (r >= 0)
 		r = receive(p);
 	if (r < 0) {
-		/* A closed socket means a process about to end; make sure of it. Its end is told by the pidfd. */
-		(void)uv_poll_stop(&p->conn_poll);
-		p->conn_want = -1;
+		/* A closed socket means a process about to end; make sure of it, and the wait for it is short. */
 		kill_process(p);
+		reap(p);
+		ended(p);
 		return;
 	}
 	watch(p);
@@ -373,16 +361,9 @@ static void tell_lost(struct proxy *p)
 	}
 }
 
-static void on_exit_of(uv_poll_t *h, int status, int events)
+/* It is gone and was reaped. */
+static void ended(struct proxy *p)
 {
-	struct proxy *p = h->data;
-
-	(void)status;
-	(void)events;
-	/* Its last words are in the socket still. */
-	(void)receive(p);
-	reap(p);
-	(void)uv_poll_stop(&p->pid_poll);
 	(void)uv_poll_stop(&p->conn_poll);
 	p->conn_want = -1;
 	if (!p->stopping) {
@@ -400,14 +381,10 @@ int proxy_attach(struct proxy *p, uv_loop_t *loop, const struct proxy_callbacks 
 {
 	int r = uv_timer_init(loop, &p->guard);
 
-	p->conn_poll.data = p->pid_poll.data = p->guard.data = p;
+	p->conn_poll.data = p->guard.data = p;
 	if (r == 0) {
 		p->open_handles++;
 		r = uv_poll_init(loop, &p->conn_poll, frame_conn_fd(p->conn));
-	}
-	if (r == 0) {
-		p->open_handles++;
-		r = uv_poll_init(loop, &p->pid_poll, p->pidfd);
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "watch the proxy: %s", uv_strerror(r));
@@ -416,7 +393,6 @@ int proxy_attach(struct proxy *p, uv_loop_t *loop, const struct proxy_callbacks 
 	p->cb = *cb;
 	p->ready = ready;
 	p->ready_arg = ready_arg;
-	(void)uv_poll_start(&p->pid_poll, UV_READABLE, on_exit_of);
 	watch(p);
 	return 0;
 }
