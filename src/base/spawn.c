@@ -41,11 +41,13 @@ struct child {
 
 CHILD_SIDE static void reset_signals(void)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	/* The kernel's struct sigaction with SIG_DFL is all zeros. The C library's call refuses its two internal signals,
+	 * which whoever was started by its posix_spawn (make is) has ignored (glibc's spawni.c). */
+	static const unsigned long dfl[8] = {0};
 
 	for (int s = 1; s < NSIG; s++)
 		if (s != SIGKILL && s != SIGSTOP)
-			(void)sigaction(s, &dfl, NULL);
+			(void)syscall(SYS_rt_sigaction, s, dfl, NULL, (NSIG - 1) / 8);
 	sigset_t none;
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
