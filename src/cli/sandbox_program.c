@@ -116,7 +116,7 @@ static int exec_program(struct program *p, struct err *e)
 	program_env(&env, p->q->spec, session_home(p->session));
 	o.env = (const char *const *)env.v;
 	if (p->q->on_terminal) {
-		int r = terminal_open(&p->loop, on_resize, p, &p->terminal, e);
+		int r = terminal_open(p->session, &p->loop, on_resize, p, &p->terminal, e);
 		if (r < 0)
 			return r;
 		o.tty = true;

@@ -10,6 +10,7 @@
 #include <base/err.h>
 #include <base/file.h>
 #include <base/mem.h>
+#include <driver/session.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,37 +41,32 @@ struct terminal {
 	void *arg;
 };
 
-static int open_pair(struct terminal *t)
+static int open_pair(struct terminal *t, struct session *session, struct err *e)
 {
 	struct winsize size = {.ws_row = 24, .ws_col = 80};
 	struct termios mode;
 	bool has_mode = tcgetattr(STDIN_FILENO, &mode) == 0;
 
 	(void)ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
-	t->outer = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-	if (t->outer < 0 || grantpt(t->outer) < 0 || unlockpt(t->outer) < 0)
-		return -errno;
-	/* By descriptor, not by name: the pair of this very devpts (TIOCGPTPEER, ioctl_tty(2)). */
-	t->inner = ioctl(t->outer, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (t->inner < 0)
-		return -errno;
+	int r = session_open_terminal(session, &t->outer, &t->inner, e);
+	if (r < 0)
+		return r;
 	if (has_mode)
 		(void)tcsetattr(t->inner, TCSANOW, &mode);
 	(void)ioctl(t->outer, TIOCSWINSZ, &size);
 	return 0;
 }
 
-int terminal_open(uv_loop_t *loop, void (*on_resize)(void *arg, unsigned rows, unsigned columns), void *arg,
-		  struct terminal **ret, struct err *e)
+int terminal_open(struct session *session, uv_loop_t *loop,
+		  void (*on_resize)(void *arg, unsigned rows, unsigned columns), void *arg, struct terminal **ret,
+		  struct err *e)
 {
 	struct terminal *t = xcalloc(1, sizeof *t);
 
 	*t = (struct terminal){.outer = -1, .inner = -1, .on_resize = on_resize, .arg = arg};
-	int r = open_pair(t);
+	int r = open_pair(t, session, e);
 	if (r < 0) {
 		terminal_free(t);
-		r = err_sys(e, -r, "make a terminal for the program");
-		err_hint(e, "The limit may be used up (kernel.pty.max); end other terminals, or run without one.");
 		return r;
 	}
 	t->keys.loop = loop;

@@ -4,11 +4,14 @@
 #include <uv.h>
 
 struct err;
+struct session;
 struct terminal;
 
-/* Makes the pair. on_resize is called when the user's terminal changes its size, and once when it starts. */
-int terminal_open(uv_loop_t *loop, void (*on_resize)(void *arg, unsigned rows, unsigned columns), void *arg,
-		  struct terminal **ret, struct err *e) __attribute__((warn_unused_result));
+/* Makes the pair in a started session. on_resize is called when the user's terminal changes its size, and once when it
+ * starts. */
+int terminal_open(struct session *session, uv_loop_t *loop,
+		  void (*on_resize)(void *arg, unsigned rows, unsigned columns), void *arg, struct terminal **ret,
+		  struct err *e) __attribute__((warn_unused_result));
 
 /* The program's side, open until terminal_start. */
 int terminal_inner(const struct terminal *t);

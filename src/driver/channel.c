@@ -97,10 +97,10 @@ static int protocol_error(struct err *e, const char *what)
 static int on_ready(struct channel *c, const struct frame *f, struct err *e)
 {
 	struct unpack u = {.p = f->payload, .left = f->len};
-	uint32_t version = unpack_u32(&u);
+	uint32_t version = unpack_u32(&u), has_terminals = unpack_u32(&u);
 	int fds[FRAME_MAX_FDS];
 
-	if (!unpack_end(&u) || c->ready)
+	if (!unpack_end(&u) || has_terminals > 1 || has_terminals > f->nfds || c->ready)
 		return protocol_error(e, "a second or malformed ready");
 	if (version != GUEST_PROTOCOL_VERSION) {
 		(void)err_set(e, ERR_PROTOCOL, EPROTO, "the guest speaks version %u of the protocol, not %u", version,
@@ -113,7 +113,7 @@ static int on_ready(struct channel *c, const struct frame *f, struct err *e)
 		fds[i] = f->fds[i];
 		f->fds[i] = -1;
 	}
-	c->cb.on_ready(c->cb.arg, fds, f->nfds);
+	c->cb.on_ready(c->cb.arg, has_terminals ? fds[0] : -1, fds + has_terminals, f->nfds - has_terminals);
 	return 0;
 }
 

@@ -8,8 +8,8 @@
 struct channel;
 
 struct channel_callbacks {
-	/* The guest stands; the descriptors are the callee's. */
-	void (*on_ready)(void *arg, const int *listeners, size_t n);
+	/* The guest stands; the descriptors are the callee's. terminals: the sandbox's /dev/pts, -1: it has none. */
+	void (*on_ready)(void *arg, int terminals, const int *listeners, size_t n);
 	/* It said why it cannot start, it broke the protocol, or it hung up. Once; nothing comes after. Every exec has
 	 * ended as EXEC_LOST before. */
 	void (*on_closed)(void *arg, const struct err *e);

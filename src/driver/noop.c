@@ -224,7 +224,16 @@ static void free_noop(struct sandbox *s)
 	free(s);
 }
 
-static const struct sandbox_ops ops = {.start = start, .exec = exec_host, .stop = stop, .free = free_noop};
+static int open_terminal(struct sandbox *s)
+{
+	int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+
+	(void)s;
+	return fd < 0 ? -errno : fd;
+}
+
+static const struct sandbox_ops ops = {
+	.start = start, .exec = exec_host, .open_terminal = open_terminal, .stop = stop, .free = free_noop};
 
 static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, struct err *e)
 {

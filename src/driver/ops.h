@@ -60,6 +60,8 @@ struct sandbox_ops {
 	/* env is complete. done is never called from within. */
 	int (*exec)(struct sandbox *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
 		    struct err *e);
+	/* Opens the outer side of a new terminal of the sandbox, non-blocking: the descriptor or -errno. */
+	int (*open_terminal)(struct sandbox *s);
 	/* Ends everything inside; every exec ends as EXEC_LOST, then done. From any state, at most once. */
 	void (*stop)(struct sandbox *s, void (*done)(void *arg, bool killed), void *arg);
 	/* After stop's done, or when start was never called: then it ends what sandbox_new began. */

@@ -18,9 +18,11 @@
 #include <base/str.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum { DRAIN_MS = 1000 };
@@ -315,6 +317,27 @@ int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done
 	if (!x.cwd)
 		x.cwd = s->workspace_target;
 	return s->sandbox->ops->exec(s->sandbox, &x, done, arg, ret, e);
+}
+
+int session_open_terminal(struct session *s, int *ret_outer, int *ret_inner, struct err *e)
+{
+	auto_fd outer = s->state == SESSION_RUNNING ? s->sandbox->ops->open_terminal(s->sandbox) : -ESHUTDOWN;
+	int r = outer < 0 ? outer : 0;
+
+	if (r == 0 && unlockpt(outer) < 0)
+		r = -errno;
+	/* By descriptor, not by name: the pair of this very devpts (TIOCGPTPEER, ioctl_tty(2)). */
+	int inner = r == 0 ? ioctl(outer, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+	if (r == 0 && inner < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)err_sys(e, -r, "make a terminal for the program");
+		err_hint(e, "The limit may be used up (kernel.pty.max); end other terminals, or run without one.");
+		return r;
+	}
+	*ret_outer = TAKE_FD(outer);
+	*ret_inner = inner;
+	return 0;
 }
 
 void exec_signal(struct exec *x, int sig)

@@ -17,6 +17,7 @@
 #include <base/cleanup.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -55,7 +56,7 @@ static int protect_self(struct err *e)
 static int start_up(struct frame_conn *conn, struct guest_config *cfg, struct err *e)
 {
 	struct frame f;
-	int fds[2], n = 0;
+	int fds[3], n = 0;
 
 	int r = frame_recv_wait(conn, &f, -1);
 	if (r < 0)
@@ -65,13 +66,16 @@ static int start_up(struct frame_conn *conn, struct guest_config *cfg, struct er
 	r = guest_verify(cfg->checks, e);
 	if (r < 0)
 		return r;
-	if (cfg->listen_port) {
-		n = guest_listen((uint16_t)cfg->listen_port, fds, e);
-		if (n < 0)
-			return n;
+	/* By it the host opens terminals that have a name inside; a sandbox without one has no terminals. */
+	fds[0] = open("/dev/pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const struct guest_ready ready = {.version = GUEST_PROTOCOL_VERSION, .has_terminals = fds[0] >= 0};
+	if (cfg->listen_port)
+		n = guest_listen((uint16_t)cfg->listen_port, fds + ready.has_terminals, e);
+	if (n < 0) {
+		close_quietly(fds[0]);
+		return n;
 	}
-	uint32_t version = GUEST_PROTOCOL_VERSION;
-	r = frame_send(conn, GUEST_READY, 0, &version, sizeof version, fds, (size_t)n);
+	r = frame_send(conn, GUEST_READY, 0, &ready, sizeof ready, fds, (size_t)n + ready.has_terminals);
 	return r < 0 ? err_sys(e, -r, "report ready") : 0;
 }
 

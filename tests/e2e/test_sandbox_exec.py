@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import re
 import signal
 import struct
 import subprocess
@@ -179,6 +180,13 @@ def test_shell_on_a_terminal(user):
         (b'A42\r\n', b'test -t 0 && exec sh -c "exit 5" </dev/tty\n'),
     ])
     assert '31 97' in out and code == 5, out
+
+
+def test_the_terminal_has_a_name_inside(user):
+    out, code = in_terminal(user, 'sandbox', 'shell', *NATIVE, keys=[
+        (b'$' if user.uid else b'#', b'tty; exit 6\n'),
+    ])
+    assert re.search(r'^/dev/pts/\d+\r$', out, re.M) and code == 6, out
 
 
 def test_shell_follows_the_size(user):

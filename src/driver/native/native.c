@@ -16,6 +16,7 @@
 #include <guest/protocol.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct native {
 	struct channel *channel;
 	pid_t pid;
 	int pidfd;
+	int terminals; /* the sandbox's /dev/pts, -1: none yet */
 	uv_poll_t exit;
 	bool watching;
 	bool reaped;
@@ -58,10 +60,11 @@ static void report_lost(struct native *n, const struct err *e)
 	n->cb.on_lost(n->cb.arg, &n->why);
 }
 
-static void on_channel_ready(void *arg, const int *listeners, size_t count)
+static void on_channel_ready(void *arg, int terminals, const int *listeners, size_t count)
 {
-	const struct native *n = arg;
+	struct native *n = arg;
 
+	n->terminals = terminals;
 	n->cb.on_ready(n->cb.arg, listeners, count);
 }
 
@@ -170,10 +173,21 @@ static void free_native(struct sandbox *s)
 	if (n->channel)
 		channel_free(n->channel, NULL, NULL);
 	close_quietly(n->pidfd);
+	close_quietly(n->terminals);
 	free(n);
 }
 
-static const struct sandbox_ops ops = {.start = start, .exec = exec_native, .stop = stop, .free = free_native};
+/* The pair is made in the sandbox's own devpts, so that it has a name there (ttyname(3)) and none here. */
+static int open_terminal(struct sandbox *s)
+{
+	const struct native *n = (struct native *)s;
+	int fd = openat(n->terminals, "ptmx", O_RDWR | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static const struct sandbox_ops ops = {
+	.start = start, .exec = exec_native, .open_terminal = open_terminal, .stop = stop, .free = free_native};
 
 static int make_plan(const struct sandbox_params *p, const char *guest, struct plan **ret, struct err *e)
 {
@@ -211,6 +225,7 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 		return r;
 	struct native *n = xcalloc(1, sizeof *n);
 	n->base.ops = &ops;
+	n->terminals = -1;
 	const struct child_params child = {
 		.plan = plan,
 		.user_namespace = !child_is_privileged(),

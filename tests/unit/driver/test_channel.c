@@ -24,10 +24,12 @@ struct end {
 	struct exec_status status;
 };
 
-static void on_ready(void *arg, const int *listeners, size_t n)
+static void on_ready(void *arg, int terminals, const int *listeners, size_t n)
 {
 	struct end *t = arg;
 
+	if (terminals >= 0)
+		close(terminals);
 	for (size_t i = 0; i < n; i++)
 		close(listeners[i]);
 	t->ready = true;
@@ -80,9 +82,9 @@ static void run(struct end *t)
 
 static void send_ready(struct end *t)
 {
-	uint32_t version = GUEST_PROTOCOL_VERSION;
+	const struct guest_ready ready = {.version = GUEST_PROTOCOL_VERSION};
 
-	assert_int_equal(frame_send(t->guest, GUEST_READY, 0, &version, sizeof version, NULL, 0), 0);
+	assert_int_equal(frame_send(t->guest, GUEST_READY, 0, &ready, sizeof ready, NULL, 0), 0);
 	run(t);
 }
 
@@ -179,7 +181,9 @@ static void test_lies_close_the_channel(void **state)
 		{"unknown type", 4711, "", 0},
 		{"host's own type", GUEST_EXEC, "", 0},
 		{"short ready", GUEST_READY, "\x01", 1},
-		{"wrong version", GUEST_READY, "\xff\xff\xff\xff", 4},
+		{"wrong version", GUEST_READY, "\xff\xff\xff\xff\0\0\0\0", 8},
+		{"terminals that did not come", GUEST_READY, "\1\0\0\0\1\0\0\0", 8},
+		{"terminals of no sense", GUEST_READY, "\1\0\0\0\7\0\0\0", 8},
 		{"exec that never was", GUEST_EXEC_ENDED, "\0\0\0\0\0\0\0\0\0\0\0\0", 12},
 		{"short end", GUEST_EXEC_ENDED, "\0\0\0\0", 4},
 		{"malformed error", GUEST_FAILED, "\xff\xff\xff\xff", 4},

@@ -41,6 +41,11 @@ void session_start(struct session *s, session_done_cb done, void *arg);
 int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
 		 struct err *e) __attribute__((warn_unused_result));
 
+/* Makes a terminal for one program of a started session: *ret_outer is the caller's side (non-blocking), *ret_inner
+ * the program's, for stdio with tty set. Both are the caller's. Returns 0 or -errno. */
+int session_open_terminal(struct session *s, int *ret_outer, int *ret_inner, struct err *e)
+	__attribute__((warn_unused_result));
+
 /* Sends a signal to the program's session; a program that ended is no error. */
 void exec_signal(struct exec *x, int sig);
 /* Tells a tty exec its new size. */

@@ -27,7 +27,7 @@ enum guest_frame {
 	GUEST_SIGNAL,	  /* u32 signal; stream: the exec */
 
 	/* guest to host */
-	GUEST_READY = 64, /* u32 protocol version; the listening sockets are its descriptors */
+	GUEST_READY = 64, /* struct guest_ready; descriptors: the terminals' folder if any, then the listening sockets */
 	GUEST_FAILED,	  /* struct err: start is over */
 	GUEST_EXEC_ENDED, /* struct guest_exec_end; stream: the exec */
 };
@@ -44,6 +44,11 @@ struct guest_config {
 	uint32_t checks;      /* enum guest_check, or'ed */
 	uint32_t listen_port; /* where the proxy is reached on 127.0.0.1 and [::1]; 0: nowhere */
 	uint32_t linger_ms;   /* how long to live once the control channel has closed; 0: not at all */
+};
+
+struct guest_ready {
+	uint32_t version;	/* GUEST_PROTOCOL_VERSION */
+	uint32_t has_terminals; /* 1: the first descriptor is the sandbox's /dev/pts */
 };
 
 struct guest_exec {
