@@ -41,8 +41,8 @@ struct child {
 
 CHILD_SIDE static void reset_signals(void)
 {
-	/* The kernel's struct sigaction with SIG_DFL is all zeros. The C library's call refuses its two internal signals,
-	 * which whoever was started by its posix_spawn (make is) has ignored (glibc's spawni.c). */
+	/* The kernel's struct sigaction with SIG_DFL is all zeros. The C library's call refuses its two internal
+	 * signals, which whoever was started by its posix_spawn (make is) has ignored (glibc's spawni.c). */
 	static const unsigned long dfl[8] = {0};
 
 	for (int s = 1; s < NSIG; s++)
