@@ -2,9 +2,9 @@
  *
  * What comes over the control socket is treated as written by an enemy, since the process reads hostile bytes and may
  * have been taken over: records out of order, over-long or with odd characters end it, and more refusals per second
- * than an honest proxy sends are dropped. Its death is seen by the end of that socket, which nobody else holds; one that
- * closes it and lives on is killed. While it lives there are two handles on the loop; they are closed before `done` is
- * called. */
+ * than an honest proxy sends are dropped. Its death is seen by the end of that socket, which nobody else holds; one
+ * that closes it and lives on is killed. While it lives there are two handles on the loop; they are closed before
+ * `done` is called. */
 #include "proxy_child.h"
 #include "proxy_wire.h"
 

@@ -27,7 +27,7 @@ enum guest_frame {
 	GUEST_SIGNAL,	  /* u32 signal; stream: the exec */
 
 	/* guest to host */
-	GUEST_READY = 64, /* struct guest_ready; descriptors: the terminals' folder if any, then the listening sockets */
+	GUEST_READY = 64, /* struct guest_ready; descriptors: the terminals' folder if any, then listening sockets */
 	GUEST_FAILED,	  /* struct err: start is over */
 	GUEST_EXEC_ENDED, /* struct guest_exec_end; stream: the exec */
 };
