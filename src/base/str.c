@@ -149,11 +149,21 @@ int utf8_sanitize(struct buf *to, const char *s, size_t len)
 	return buf_add(to, s + start, len - start);
 }
 
+/* The code point when the three bytes are one that changes the order of what stands around it (an override, embedding
+ * or isolate: text that reads as something else), or a line separator; else 0. */
+static unsigned reordering(const unsigned char *p)
+{
+	unsigned c = (p[0] & 0x0fU) << 12 | (p[1] & 0x3fU) << 6 | (p[2] & 0x3fU);
+
+	return (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ? c : 0;
+}
+
 int text_neutralise(struct buf *to, const char *s, size_t len)
 {
 	for (size_t i = 0; i < len;) {
 		const unsigned char *p = (const unsigned char *)s + i;
 		size_t n = utf8_sequence(p, len - i);
+		unsigned bidi = n == 3 ? reordering(p) : 0;
 		int r;
 		/* U+0080..U+009F are control characters too: a terminal may take them for CSI and friends. */
 		bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0;
@@ -161,6 +171,8 @@ int text_neutralise(struct buf *to, const char *s, size_t len)
 			r = buf_puts(to, "\xef\xbf\xbd");
 		else if ((n == 1 && ((*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)) || c1)
 			r = buf_printf(to, "\\x%02x", (unsigned)(c1 ? p[1] : p[0]));
+		else if (bidi)
+			r = buf_printf(to, "\\u%04x", bidi);
 		else
 			r = buf_add(to, p, n);
 		if (r < 0)

@@ -94,6 +94,8 @@ static void test_neutralise(void **state)
 		 "\\x9b31m"}, /* CSI as one C1 character */
 		{"\xc2\xa0", "\xc2\xa0"},
 		{"\xff\xc3\xa9", "\xef\xbf\xbd\xc3\xa9"},
+		{"a\u202eb\u2066c\u2069\u2028", "a\\u202eb\\u2066c\\u2069\\u2028"},
+		{"\u2027\u202f\u2065\u206a\u200f", "\u2027\u202f\u2065\u206a\u200f"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

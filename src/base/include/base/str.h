@@ -33,7 +33,8 @@ bool utf8_valid(const char *s, size_t len);
 /* Appends len bytes with every invalid sequence replaced by U+FFFD; returns 0 or -ENOBUFS. */
 int utf8_sanitize(struct buf *to, const char *s, size_t len);
 
-/* Appends text that is safe on a terminal: control characters but newline and tab become \xNN, bad UTF-8 U+FFFD. */
+/* Appends text that is safe on a terminal: control characters but newline and tab become \xNN, those that reorder text
+ * (bidirectional overrides, embeddings, isolates) and line separators \uNNNN, bad UTF-8 U+FFFD. */
 int text_neutralise(struct buf *to, const char *s, size_t len);
 
 /* The candidate nearest to word by edit distance, or NULL when none is near enough to be meant. */
