@@ -53,6 +53,14 @@ def declared(code, start):
     return re.search(r'\b(?!return\b|else\b|do\b)\w+[ \t*]+$', before) is not None
 
 
+def has_flag(code, at, args, flag):
+    """Whether the flag is among the arguments, or in a variable among them that was set to it before."""
+    if flag in args:
+        return True
+    return any(re.search(rf'\b{word}\s*=[^=;][^;]*\b{flag}\b', code[max(0, at - 3000):at])
+               for word in set(re.findall(r'\b[a-z_]\w*\b', args)))
+
+
 def problems_of(name, text):
     code = code_of(text, keep_strings=True)
     bare = code_of(text)
@@ -75,7 +83,7 @@ def problems_of(name, text):
             continue
         if call in BANNED:
             yield f'{name}:{line}: {call}: {BANNED[call]}'
-        elif NEEDS[call] not in arguments(code, m.end() - 1):
+        elif not has_flag(code, m.start(), arguments(code, m.end() - 1), NEEDS[call]):
             yield f'{name}:{line}: {call} without {NEEDS[call]}'
     for m in SYSCALL.finditer(bare):
         call, line = m.group(1), line_of(bare, m.start())

@@ -15,6 +15,8 @@ BANNED = [
     ('\tint fd = open(p,\n\t\tO_RDONLY | O_CLOEXEC);\n', 0),
     ('\t/* lint: allow open, the child keeps it */\n\tint fd = open(p, O_RDONLY);\n', 0),
     ('\tint s = socket(AF_INET, SOCK_STREAM, 0);\n', 1),
+    ('\tconst int flags = O_RDONLY | O_CLOEXEC;\n\tint fd = open(p, flags);\n', 0),
+    ('\tconst int flags = O_RDONLY;\n\tint fd = open(p, flags);\n', 1),
     ('\tint s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);\n', 0),
     ('\treturn dup(fd);\n', 1),
     ('static bool accept(int t)\n{\n\treturn accept(t);\n}\n', 0),
