@@ -120,10 +120,11 @@ static void test_shapes(void **state)
 		 RUN_FINISHED,
 		 2},
 		{"edges with conditions",
-		 "schema s:\n  ok: bool\ncompute z:\n  output: s\n  expr:\n    ok: \"true\"\n" FAN TOOL("a", "true")
-			 TOOL("b", "true") TOOL("c", "true") TOOL(
-				 "j", "true") "workflow w:\n  entry: z\n  z -> r\n  r -> a when \"input.ok\"\n  r "
-					      "-> b when \"!input.ok\"\n  r -> c\n  c -> j\n  a -> j\n  b -> j\n  j -> done\n",
+		 "schema s:\n  ok: bool\ncompute z:\n  output: s\n  expr:\n    ok: \"true\"\n" FAN TOOL(
+			 "a", "true") TOOL("b", "true") TOOL("c", "true")
+			 TOOL("j",
+			      "true") "workflow w:\n  entry: z\n  z -> r\n  r -> a when \"input.ok\"\n  r "
+				      "-> b when \"!input.ok\"\n  r -> c\n  c -> j\n  a -> j\n  b -> j\n  j -> done\n",
 		 {"a", "c", "j"},
 		 "b",
 		 RUN_FINISHED,

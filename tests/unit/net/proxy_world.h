@@ -59,8 +59,9 @@ void client_send(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 
 void client_write(int fd, const void *data, size_t len);
 /* Reads up to the empty line of a head, byte by byte; "" at the end. */
 const char *client_head(int fd);
-/* Reads exactly len bytes, fewer only at the end; returns how many. Like the others it goes on after EINTR: a libuv that
- * uses io_uring (Debian 13's) interrupts calls with a time limit, which the kernel does not restart (signal(7)). */
+/* Reads exactly len bytes, fewer only at the end; returns how many. Like the others it goes on after EINTR: a libuv
+ * that uses io_uring (Debian 13's) interrupts calls with a time limit, which the kernel does not restart (signal(7)).
+ */
 size_t client_read(int fd, void *to, size_t len);
 /* Reads to the end into a static, NUL-terminated buffer. */
 const char *client_rest(int fd);
