@@ -85,7 +85,7 @@ static int find_shared(struct range ret[MAX_SHARED])
 
 static int unmap_shared(struct err *e)
 {
-	struct range shared[MAX_SHARED];
+	struct range shared[MAX_SHARED] = {0};
 	int n = find_shared(shared);
 
 	if (n < 0)
