@@ -1,7 +1,10 @@
 /* What is kept of a run so that it can go on: after every node, in run.json.
  *
  * An output that is large is written once, to a file of its own; events and checkpoints refer to it. The checkpoint
- * itself is then small, and writing it after every node stays cheap in a long run. */
+ * itself is then small, and writing it after every node stays cheap in a long run.
+ *
+ * The only thing that is done outside the loop's thread is the fsync: the worker gets a descriptor, and gives back an
+ * errno. */
 #include "branch.h"
 
 #include <base/buf.h>
@@ -10,7 +13,9 @@
 #include <base/json.h>
 #include <base/mem.h>
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INLINE_MAX = 64 * 1024, PREVIEW = 2048 };
 
@@ -94,14 +99,51 @@ json_t *checkpoint_build(const struct engine *en)
 	return o;
 }
 
-void checkpoint_write(struct engine *en, bool sync)
+static void not_written(struct engine *en, struct err *e)
+{
+	err_hint(e, "free some space on the file system of the store");
+	engine_end(en, RUN_FAILED_RESUMABLE, e, NULL);
+}
+
+void checkpoint_write(struct engine *en)
 {
 	auto_json cp = checkpoint_build(en);
-	const struct store_run_state s = {.status = RUN_RUNNING, .checkpoint = cp, .sync = sync};
+	const struct store_run_state s = {.status = RUN_RUNNING, .checkpoint = cp};
 	struct err e = ERR_INIT;
 
-	if (store_run_save(en->run, &s, &e) == 0)
+	if (store_run_save(en->run, &s, &e) < 0)
+		not_written(en, &e);
+}
+
+static void sync_work(uv_work_t *w)
+{
+	struct engine *en = w->data;
+
+	en->sync_errnum = fdatasync(en->sync_fd) < 0 ? errno : 0;
+}
+
+static void sync_done(uv_work_t *w, int status)
+{
+	struct engine *en = w->data;
+	struct err e = ERR_INIT;
+
+	(void)status;
+	en->syncing = false;
+	if (store_run_sync_end(en->run, en->sync_errnum, &e) < 0)
+		not_written(en, &e);
+	else if (en->phase == PHASE_RUNNING)
+		checkpoint_sync(en);
+	engine_check_end(en);
+}
+
+void checkpoint_sync(struct engine *en)
+{
+	if (en->syncing)
 		return;
-	err_hint(&e, "free some space on the file system of the store");
-	engine_end(en, RUN_FAILED_RESUMABLE, &e, NULL);
+	en->sync_fd = store_run_sync_begin(en->run);
+	if (en->sync_fd < 0)
+		return;
+	en->syncing = true;
+	en->sync_work.data = en;
+	(void)uv_queue_work(en->p.loop, &en->sync_work, sync_work, sync_done);
 }

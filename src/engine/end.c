@@ -81,7 +81,7 @@ void engine_check_end(struct engine *en)
 		en->phase = PHASE_STOPPING;
 		places_stop(en);
 	}
-	if (en->phase == PHASE_STOPPING && places_stopped(en)) {
+	if (en->phase == PHASE_STOPPING && places_stopped(en) && !en->syncing) {
 		en->phase = PHASE_ENDED;
 		finish(en);
 	}

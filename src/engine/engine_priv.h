@@ -100,6 +100,9 @@ struct engine {
 	unsigned handles;     /* of these, not closed yet */
 	bool pumping;
 	bool unsaved;	       /* a node ended since the latest checkpoint */
+	uv_work_t sync_work;   /* the fsync of a checkpoint */
+	bool syncing;	       /* it is under way: its fields are the worker's */
+	int sync_fd, sync_errnum;
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
 };
@@ -186,7 +189,9 @@ void budget_start_timers(struct engine *en);
 /* What an event shows of a value, as a new object: {"output"}, or for a large one, which is written to a file of the
  * run, {"output_ref","output_bytes","preview"}. */
 json_t *checkpoint_show(struct engine *en, const char *node, json_t *value);
-/* What resume needs; a new object. */ /* What resume needs; a new object. */
+/* What resume needs; a new object. */
 json_t *checkpoint_build(const struct engine *en);
-/* Writes run.json with a checkpoint; a failure to do so ends the run. */
-void checkpoint_write(struct engine *en, bool sync);
+/* Writes run.json with a checkpoint, which a kill cannot take away any more; a failure to do so ends the run. */
+void checkpoint_write(struct engine *en);
+/* Begins to make that safe across a power loss, beside the nodes that run; as above. */
+void checkpoint_sync(struct engine *en);

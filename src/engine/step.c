@@ -4,10 +4,11 @@
  * nodes are over at once; a chain of them gives the loop its turn now and then, so that signals and other nodes are
  * heard. When a node ended, its output is checked and recorded, and its branch goes on along an edge.
  *
- * A checkpoint follows, with one fsync. It is written right after the next nodes were started, because the disk then
- * works while they run, which hides what it costs; a kill in that moment makes resume repeat one node more. The last
- * node's checkpoint is made safe together with the run's final state; until then, while a sandbox is being stopped, a
- * plain write guards it against a kill. */
+ * A checkpoint follows: it can be seen before the next node starts, so that a kill never makes resume repeat what
+ * ended. Its one fsync comes after that node was started, because the disk then works while it runs, which hides what
+ * it costs. Routers and compute nodes need none of their own, as running them again does no harm. The last node's
+ * checkpoint is made safe together with the run's final state; until then, while a sandbox is being stopped, a plain
+ * write guards it against a kill. */
 #include "branch.h"
 #include "value.h"
 
@@ -62,13 +63,24 @@ static void emit_started(struct engine *en, const struct branch *b)
 	engine_emit(en, "node_started", b->id, b->node->name.s, d);
 }
 
+/* Writes the checkpoint of what ended since the last one. */
+static void save(struct engine *en)
+{
+	if (!en->unsaved || en->phase != PHASE_RUNNING)
+		return;
+	en->unsaved = false;
+	checkpoint_write(en);
+}
+
 static void step(struct engine *en, struct branch *b)
 {
 	struct err e = ERR_INIT;
 	struct node_result result = {.tokens = -1, .cost_usd = -1};
 	int r = 0;
 
-	if (budget_enter(en, b) < 0)
+	if (!is_instant(b->node))
+		save(en);
+	if (en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
 		return;
 	b->state = BRANCH_ACTIVE;
 	emit_started(en, b);
@@ -205,18 +217,6 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 	en->unsaved = true;
 }
 
-/* Writes the checkpoint of what ended in this turn. */
-static void save(struct engine *en)
-{
-	if (!en->unsaved || en->phase != PHASE_RUNNING)
-		return;
-	en->unsaved = false;
-	if (en->branches)
-		checkpoint_write(en, true);
-	else if (en->places[0].isolated)
-		checkpoint_write(en, false);
-}
-
 void engine_pump(struct engine *en)
 {
 	struct branch *b;
@@ -227,7 +227,10 @@ void engine_pump(struct engine *en)
 	for (unsigned i = 0; i < STEPS_IN_A_TURN && en->phase == PHASE_RUNNING && (b = next_ready(en)); i++)
 		step(en, b);
 	en->pumping = false;
-	save(en);
+	if (en->branches || en->places[0].isolated)
+		save(en);
+	if (en->branches)
+		checkpoint_sync(en);
 	if (en->phase != PHASE_RUNNING)
 		return;
 	if (!en->branches)

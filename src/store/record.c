@@ -97,23 +97,30 @@ int record_open_dir(const char *store_dir, const char *run_id, struct err *e)
 	return r;
 }
 
-json_t *record_read(int run_dirfd, const char *run_id, struct err *e)
+static json_t *read_file(int run_dirfd, const char *name, const char *run_id, struct err *e)
 {
 	auto_free char *text = NULL;
 	size_t len = 0;
 
-	if (file_read(run_dirfd, RUN_JSON, RUN_JSON_MAX, &text, &len, e) < 0) {
+	if (file_read(run_dirfd, name, RUN_JSON_MAX, &text, &len, e) < 0) {
 		(void)err_wrap(e, 0, "run %s", run_id);
 		return NULL;
 	}
 	auto_json j = json_parse(text, len, e);
 	if (!j) {
-		(void)err_wrap(e, 0, "run %s: %s", run_id, RUN_JSON);
+		(void)err_wrap(e, 0, "run %s: %s", run_id, name);
 		return NULL;
 	}
 	if (!json_is_object(j)) {
-		(void)err_set(e, ERR_INPUT, EPROTO, "run %s: %s holds no object", run_id, RUN_JSON);
+		(void)err_set(e, ERR_INPUT, EPROTO, "run %s: %s holds no object", run_id, name);
 		return NULL;
 	}
 	return TAKE_PTR(j);
+}
+
+json_t *record_read(int run_dirfd, const char *run_id, struct err *e)
+{
+	json_t *j = read_file(run_dirfd, RUN_JSON, run_id, e);
+
+	return j ? j : read_file(run_dirfd, RUN_JSON_PREVIOUS, run_id, NULL);
 }

@@ -13,6 +13,8 @@ enum {
 };
 
 #define RUN_JSON "run.json"
+/* The last run.json that was safe, while a newer one is not yet (save.c). */
+#define RUN_JSON_PREVIOUS "run.json.previous"
 #define EVENTS_FILE "events.jsonl"
 
 /* Who writes the run: {"pid","start_time","locked"}. start_time is field 22 of /proc/PID/stat (proc(5)), which tells a
@@ -28,5 +30,5 @@ int record_lock(int events_fd);
 /* Opens store_dir/runs/run_id; -ENOENT with a message that names the run. Returns the descriptor or -errno. */
 int record_open_dir(const char *store_dir, const char *run_id, struct err *e) __attribute__((warn_unused_result));
 
-/* run.json of an open run folder; NULL on error. */
+/* run.json of an open run folder, or the one before it when a power loss destroyed the latest; NULL on error. */
 json_t *record_read(int run_dirfd, const char *run_id, struct err *e);

@@ -1,10 +1,8 @@
-/* A run's folder from creation to its last state.
+/* A run's folder: made for a new run, opened again for one that goes on.
  *
  * Creation is a handful of calls relative to an open folder, because it stands in the way of the first node: no search,
- * no fsync. run.json is only ever replaced whole (a new file, rename), so a reader and a kill at any moment find the
- * old state or the new one; the writer asks for an fsync where the state must also survive a power loss, which is once
- * a node. The object behind run.json is kept and changed in place, so that a field which a writer does not know (from a
- * later version) survives a resume. */
+ * no fsync. The object behind run.json is kept and changed in place, so that a field which a writer does not know (from
+ * a later version) survives a resume; save.c writes it. */
 #include "record.h"
 #include "writer.h"
 
@@ -89,9 +87,12 @@ static struct store_run *run_object(const char *store_dir, const char *run_id)
 		.dirfd = -1,
 		.events_fd = -1,
 		.log_fd = -1,
+		.unsynced_fd = -1,
+		.syncing_fd = -1,
 		.id = xstrdup(run_id),
 		.dir = xasprintf("%s/runs/%s", store_dir, run_id),
 		.line = BUF_INIT(EVENT_LINE_MAX),
+		.text = BUF_INIT(RUN_JSON_MAX),
 	};
 	r->artifact_files = xasprintf("%s/artifact-files", r->dir);
 	return r;
@@ -104,12 +105,15 @@ void store_run_free(struct store_run *r)
 	close_quietly(r->dirfd);
 	close_quietly(r->events_fd);
 	close_quietly(r->log_fd);
+	close_quietly(r->unsynced_fd);
+	close_quietly(r->syncing_fd);
 	free(r->id);
 	free(r->dir);
 	free(r->artifact_files);
 	json_decref(r->record);
 	json_decref(r->event);
 	buf_done(&r->line);
+	buf_done(&r->text);
 	free(r);
 }
 
@@ -150,17 +154,6 @@ static json_t *new_record(const struct store_run_params *p)
 	return j;
 }
 
-static int write_record(struct store_run *r, enum file_sync sync, struct err *e)
-{
-	auto_free char *text = json_dumps(r->record, JSON_REALS | JSON_INDENT(2));
-	if (!text)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "write %s: no memory", RUN_JSON);
-	size_t len = strlen(text);
-	text[len] = '\n'; /* in place of the NUL: a text file ends in a newline */
-	int n = file_replace(r->dirfd, RUN_JSON, text, len + 1, 0600, sync, e);
-	return n < 0 ? err_wrap(e, n, "run %s", r->id) : 0;
-}
-
 static int lock_events(struct store_run *r, struct err *e)
 {
 	int n = record_lock(r->events_fd);
@@ -186,7 +179,7 @@ static int fill_folder(struct store_run *r, int root, const char *path, struct e
 	if (r->events_fd < 0)
 		return err_sys(e, errno, "create %s/%s", r->dir, EVENTS_FILE);
 	int n = lock_events(r, e);
-	return n < 0 ? n : write_record(r, FILE_NO_SYNC, e);
+	return n < 0 ? n : save_record(r, SAVE_NOW, e);
 }
 
 static int open_root(const char *store_dir, struct err *e)
@@ -281,6 +274,8 @@ int store_run_reopen(const char *store_dir, const char *run_id, struct store_run
 		n = r->record ? lock_events(r, e) : -EPROTO;
 	}
 	if (n == 0)
+		n = save_repair(r, e);
+	if (n == 0)
 		n = repair_events(r, store_dir, e);
 	if (n < 0) {
 		store_run_free(r);
@@ -293,33 +288,4 @@ int store_run_reopen(const char *store_dir, const char *run_id, struct store_run
 const json_t *store_run_record(const struct store_run *r)
 {
 	return r->record;
-}
-
-static void put_failure(json_t *record, const struct err *failure)
-{
-	if (!failure) {
-		json_put(record, "error", json_null());
-		(void)json_object_del(record, "error_code");
-		(void)json_object_del(record, "error_hint");
-		return;
-	}
-	json_put_str(record, "error", failure->msg);
-	json_put_str(record, "error_code", err_kind_name(failure->kind));
-	json_put_str(record, "error_hint", failure->hint[0] ? failure->hint : NULL);
-}
-
-int store_run_save(struct store_run *r, const struct store_run_state *s, struct err *e)
-{
-	json_put_str(r->record, "status", run_status_name(s->status));
-	write_timestamp(r->record, "updated_at");
-	if (s->ended)
-		json_put(r->record, "finished_at", json_incref(json_object_get(r->record, "updated_at")));
-	else
-		json_put(r->record, "finished_at", json_null());
-	put_failure(r->record, s->failure);
-	if (s->checkpoint)
-		json_put(r->record, "checkpoint", json_incref(s->checkpoint));
-	if (s->artifact_index)
-		json_put(r->record, "artifact_index", json_incref(s->artifact_index));
-	return write_record(r, s->sync ? FILE_SYNC : FILE_NO_SYNC, e);
 }

@@ -1,7 +1,8 @@
-/* The writer of one run, shared by run.c (run.json) and write.c (everything that is added). */
+/* The writer of one run, shared by run.c (the folder), save.c (run.json) and write.c (everything that is added). */
 #pragma once
 
 #include <base/buf.h>
+#include <base/err.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,22 @@ struct store_run {
 	struct buf line;
 	json_t *event; /* the last one, lent to the caller */
 	unsigned n_outputs;
+	struct buf text;  /* run.json as it is written, kept for its memory */
+	int unsynced_fd;  /* run.json, while a power loss could take it away and nobody syncs it; else -1 */
+	int syncing_fd;	  /* the one that is being synced; -1: none */
+	bool displaced;	  /* that one is not run.json any more */
+	bool written;	  /* there is a run.json */
+	bool no_exchange; /* the file system cannot exchange two names */
 };
 
 void write_timestamp(json_t *object, const char *key);
+
+/* --- save.c --- */
+
+enum save_how {
+	SAVE_NOW,  /* readers see it; syncing it makes it safe across a power loss */
+	SAVE_SAFE, /* both before it returns */
+};
+int save_record(struct store_run *r, enum save_how how, struct err *e) __attribute__((warn_unused_result));
+/* After the record was read: what a power loss or a kill left of an earlier save is cleared away. */
+int save_repair(struct store_run *r, struct err *e) __attribute__((warn_unused_result));

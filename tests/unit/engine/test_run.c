@@ -283,13 +283,32 @@ static void test_large_output(void **state)
 	flow_done(&f);
 }
 
+/* The next node already finds the checkpoint of the one before. */
+static void test_checkpoint_comes_first(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"tool a:\n  command: \"true\"\n"
+		"tool b:\n  command: `grep -c '\"node_id\": \"a\"' runs/*/run.json`\n"
+		"tool c:\n  command: `grep -c '\"node_id\": \"b\"' runs/*/run.json`\n"
+		"workflow w:\n  entry: a\n  a -> b\n  b -> c\n  c -> done\n";
+	struct flow f;
+
+	fake_session_reset();
+	flow_run(&f, text, &(struct flow_opts){0});
+	assert_int_equal(f.result.status, RUN_FINISHED);
+	assert_string_equal(json_get_str(flow_output(&f, "b"), "output"), "1\n");
+	assert_string_equal(json_get_str(flow_output(&f, "c"), "output"), "1\n");
+	flow_done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flows),	     cmocka_unit_test(test_order_of_events),
 		cmocka_unit_test(test_values),	     cmocka_unit_test(test_history),
 		cmocka_unit_test(test_environment),  cmocka_unit_test(test_node_on_host),
-		cmocka_unit_test(test_large_output),
+		cmocka_unit_test(test_large_output), cmocka_unit_test(test_checkpoint_comes_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

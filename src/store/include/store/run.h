@@ -74,7 +74,8 @@ int store_run_event(struct store_run *r, const char *type, const char *branch_id
 		    struct store_event *ret, struct err *e);
 
 /* Writes run.json anew. checkpoint and artifact_index are borrowed and kept for later writes (NULL: as before);
- * failure is put into "error" (NULL: none). sync: also safe across a power loss; costs one fsync. */
+ * failure is put into "error" (NULL: none). What is written can be seen, and survives a kill, when this returns. sync:
+ * it is safe across a power loss too, which costs one fsync; without it, store_run_sync_begin is the way to that. */
 struct store_run_state {
 	enum run_status status;
 	json_t *checkpoint;
@@ -85,6 +86,12 @@ struct store_run_state {
 };
 int store_run_save(struct store_run *r, const struct store_run_state *s, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* The two ends of syncing the latest save, which may go on in another thread while more is saved. begin gives the
+ * descriptor for fdatasync, or -1: nothing is to be done, or a sync is under way. end takes the errno of that call (0:
+ * it worked), and comes before the next save with sync. */
+int store_run_sync_begin(struct store_run *r) __attribute__((warn_unused_result));
+int store_run_sync_end(struct store_run *r, int errnum, struct err *e) __attribute__((warn_unused_result));
 
 /* Writes artifacts/<node>/<version>.json in one step. */
 int store_run_artifact(struct store_run *r, const char *node, unsigned version, const json_t *value, struct err *e)
