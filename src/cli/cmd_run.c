@@ -12,6 +12,7 @@
 #include "run_choice.h"
 #include "run_signals.h"
 #include "sandbox_flags.h"
+#include "view.h"
 #include "workflow.h"
 
 #include <base/cleanup.h>
@@ -44,6 +45,7 @@ struct runner {
 	struct engine *engine;
 	struct signal_watch signals;
 	struct event_view view;
+	struct live_view *live; /* NULL: plain lines, or none */
 	struct engine_result result;
 };
 
@@ -55,6 +57,8 @@ static void on_event(void *arg, const struct store_event *ev)
 		out_raw(ev->line, ev->len);
 		out_raw("\n", 1);
 		out_flush();
+	} else if (r->live) {
+		live_view_event(r->live, ev->json);
 	} else if (!r->o->quiet) {
 		event_view_show(&r->view, ev->json);
 	}
@@ -64,6 +68,8 @@ static void on_signal(void *arg, int sig)
 {
 	const struct runner *r = arg;
 
+	if (r->live)
+		live_view_note(r->live, "stopping in order; once more kills at once");
 	/* A terminal that goes away asks for the same as SIGTERM. */
 	engine_interrupt(r->engine, sig == SIGHUP ? SIGTERM : sig);
 }
@@ -74,6 +80,7 @@ static void on_done(void *arg, const struct engine_result *result)
 
 	r->result = *result;
 	signal_watch_stop(&r->signals);
+	live_view_end(r->live);
 }
 
 static void tell_result(const struct runner *r)
@@ -89,6 +96,14 @@ static void tell_result(const struct runner *r)
 	show_error(&e);
 }
 
+/* Who asked for more of the log than warnings reads lines that come one after the other. */
+static bool wants_live_view(const struct run_opts *o)
+{
+	bool chatty = str_eq(o->log_level, "info") || str_eq(o->log_level, "debug");
+
+	return !o->json && !o->quiet && !chatty && live_view_possible();
+}
+
 static int run_engine(struct runner *r, const struct engine_params *p, struct err *e)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, 0};
@@ -97,11 +112,15 @@ static int run_engine(struct runner *r, const struct engine_params *p, struct er
 	if (n < 0)
 		return n;
 	signal_watch_start(&r->signals, p->loop, numbers, on_signal, r);
+	if (wants_live_view(r->o))
+		r->live = live_view_new(p->loop);
 	n = engine_run(r->engine, on_done, r, e);
 	if (n == 0)
 		(void)uv_run(p->loop, UV_RUN_DEFAULT);
 	signal_watch_stop(&r->signals);
+	live_view_end(r->live);
 	(void)uv_run(p->loop, UV_RUN_DEFAULT);
+	live_view_free(r->live);
 	if (n == 0) {
 		tell_result(r);
 		n = r->result.exit_code;

@@ -89,7 +89,7 @@ static bool colours(int fd)
 	return isatty(fd) && !(no && *no) && term && !str_eq(term, "dumb");
 }
 
-static const char *style_code(enum style s)
+const char *style_code(enum style s)
 {
 	static const char *const codes[] = {
 		[STYLE_PLAIN] = "\033[0m",  [STYLE_BOLD] = "\033[1m",	[STYLE_DIM] = "\033[2m",
@@ -99,13 +99,18 @@ static const char *style_code(enum style s)
 	return codes[s];
 }
 
-void out_style(enum style s)
+bool out_has_colour(void)
 {
 	static int known = -1;
 
 	if (known < 0)
 		known = colours(STDOUT_FILENO);
-	if (known)
+	return known;
+}
+
+void out_style(enum style s)
+{
+	if (out_has_colour())
 		put(style_code(s), strlen(style_code(s)));
 }
 
@@ -146,6 +151,25 @@ bool out_is_terminal(void)
 	return isatty(STDOUT_FILENO);
 }
 
+static const struct output_guard *guard;
+
+void output_set_guard(const struct output_guard *g)
+{
+	guard = g;
+}
+
+/* Messages that share the terminal with somebody who draws on it. */
+static void write_message(const char *text, const struct buf *b)
+{
+	const struct output_guard *g = isatty(STDERR_FILENO) ? guard : NULL;
+
+	if (g)
+		g->before(g->arg, text);
+	(void)!fd_write_all(STDERR_FILENO, b->data, b->len);
+	if (g)
+		g->after(g->arg);
+}
+
 /* A label and text on standard error, with the lines after the first indented. One write: two processes that share a
  * terminal do not mix within a message. */
 static void complain(const char *label, enum style style, const char *text)
@@ -165,7 +189,7 @@ static void complain(const char *label, enum style style, const char *text)
 			(void)buf_puts(&all, "  ");
 	}
 	(void)buf_putc(&all, '\n');
-	(void)!fd_write_all(STDERR_FILENO, all.data, all.len);
+	write_message(text, &all);
 }
 
 void show_error(const struct err *e)

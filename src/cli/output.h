@@ -20,6 +20,9 @@ void out_value(const char *s, size_t columns);
 
 enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_YELLOW };
 void out_style(enum style s);
+/* The escape sequence of a style, and whether standard output is to have any. */
+const char *style_code(enum style s);
+bool out_has_colour(void);
 
 /* Bytes as they are, for JSON lines. */
 void out_raw(const char *s, size_t len);
@@ -45,3 +48,11 @@ void output_log(enum log_level max);
 
 /* Whether standard output is a terminal. */
 bool out_is_terminal(void);
+
+/* Who draws on the terminal is told before something else is printed on it (text: what), and after. NULL: nobody. */
+struct output_guard {
+	void (*before)(void *arg, const char *text);
+	void (*after)(void *arg);
+	void *arg;
+};
+void output_set_guard(const struct output_guard *g);
