@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 const char *const sandbox_mode_words[] = {"auto", "inline", "none", NULL};
-const char *const host_state_words[] = {"none", NULL};
+const char *const host_state_words[] = {"auto", "none", NULL};
 
 /* A bad variable of the environment is the user's to mend, like a bad flag. */
 static int as_usage(int r, struct err *e)

@@ -12,6 +12,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <driver/session.h>
+#include <sandbox/host_state.h>
 #include <sandbox/mount.h>
 #include <sandbox/spec.h>
 
@@ -104,4 +105,21 @@ int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, 
 	if (r == 0 && spec->n_mounts > 0)
 		r = check_mounts(p, (const char *const *)homes.v, spec, e);
 	return r;
+}
+
+int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
+{
+	const char *named = getenv("ITERION_HOME");
+	auto_free char *below = p->home ? path_join(p->home, ".iterion") : NULL;
+	auto_free char *store = named && named[0] == '/' ? path_clean(named) : below ? path_clean(below) : NULL;
+	auto_free char *home = p->home ? path_clean(p->home) : NULL;
+	const struct host_state_facts facts = {.home = home, .iterion_home = store, .workspace = p->workspace};
+
+	host_state_choose(&facts, ret);
+	for (size_t i = 0; i < ret->covers.n; i++) {
+		int r = dir_make(AT_FDCWD, ret->covers.v[i], 0700, e);
+		if (r < 0)
+			return err_wrap(e, r, "share %s with the sandbox", store);
+	}
+	return 0;
 }

@@ -10,3 +10,10 @@ struct session_params;
  * name. Returns 0, or -errno with which path, why, and what to do. */
 int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, struct err *e)
 	__attribute__((warn_unused_result));
+
+struct host_state_plan;
+
+/* Chooses what of the user's own state is shared, and makes what must be covered exist (only within the run store's own
+ * folder). Returns 0 or -errno. */
+int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
+	__attribute__((warn_unused_result));

@@ -6,17 +6,19 @@
 #include <driver/exec.h>
 #include <uv.h>
 
+struct host_state_plan;
 struct sandbox;
 struct sandbox_spec;
 
 /* What a sandbox is made from; everything is borrowed until its free. */
 struct sandbox_params {
 	const struct sandbox_spec *spec;
-	const char *workspace;	      /* absolute, resolved, checked */
-	const char *workspace_target; /* where it stands inside */
-	const char *home;	      /* inside; NULL: none */
-	const char *hidden;	      /* the run store within the workspace, or NULL */
-	const char *artifact_files;   /* on the host; NULL: none */
+	const char *workspace;			  /* absolute, resolved, checked */
+	const char *workspace_target;		  /* where it stands inside */
+	const char *home;			  /* inside; NULL: none */
+	const char *hidden;			  /* the run store within the workspace, or NULL */
+	const struct host_state_plan *host_state; /* empty: none */
+	const char *artifact_files;		  /* on the host; NULL: none */
 	const char *run_id;
 	const char *run_name;
 	bool enforce_network; /* no network but the listening sockets */

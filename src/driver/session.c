@@ -76,6 +76,7 @@ static void check_started(struct session *s)
 		return;
 	s->was_started = true;
 	session_emit_started(s);
+	session_emit_host_state(s);
 	if (s->spec.post_create && s->spec.mode != SANDBOX_NONE)
 		post_create_run(s, on_post_create, s);
 	else
@@ -223,6 +224,7 @@ static int fill_params(struct session *s, struct err *e)
 		.workspace_target = s->workspace_target,
 		.home = s->home,
 		.hidden = hidden ? store : NULL,
+		.host_state = &s->host_state,
 		.artifact_files = s->p.artifact_files,
 		.run_id = s->p.run_id,
 		.run_name = s->p.run_name,
@@ -248,6 +250,8 @@ static int prepare(struct session *s, struct err *e)
 
 	if (r == 0 && s->driver != &driver_noop)
 		r = host_paths_check(&s->p, &s->spec, e);
+	if (r == 0 && s->driver->caps.host_state && s->spec.host_state != HOST_STATE_NONE)
+		r = host_paths_state(&s->p, &s->host_state, e);
 	if (r == 0)
 		r = fill_params(s, e);
 	if (r == 0 && s->params.enforce_network && s->driver->caps.network_policy)
@@ -429,6 +433,7 @@ void session_free(struct session *s)
 	proxy_free(s->proxy);
 	policy_free(s->policy);
 	sandbox_spec_done(&s->spec);
+	host_state_done(&s->host_state);
 	explicit_bzero(s->token, sizeof s->token);
 	free(s->workspace_target);
 	free(s->home);

@@ -4,6 +4,9 @@
 
 #include <base/json.h>
 #include <base/mem.h>
+#include <base/str.h>
+
+#include <string.h>
 
 static void emit(const struct session *s, const char *type, json_t *data)
 {
@@ -65,6 +68,36 @@ void session_emit_started(const struct session *s)
 	json_put(ms, "ready", json_real(ms_between(s->begin_ns, s->ready_ns)));
 	json_put(d, "start_ms", ms);
 	emit(s, "sandbox_started", d);
+}
+
+static json_t *list_json(const struct strv *l)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < l->n; i++)
+		(void)json_array_append_new(a, json_text(l->v[i], strlen(l->v[i])));
+	return a;
+}
+
+void session_emit_host_state(const struct session *s)
+{
+	const struct host_state_plan *h = &s->host_state;
+
+	if (!s->driver->caps.host_state)
+		return;
+	json_t *d = json_object(), *skipped = json_array();
+	for (size_t i = 0; i < h->skipped.n; i++) {
+		json_t *one = json_object();
+		json_put_str(one, "path", h->skipped.v[i]);
+		json_put_str(one, "reason", h->reasons.v[i]);
+		(void)json_array_append_new(skipped, one);
+	}
+	json_put_bool(d, "enabled", s->spec.host_state != HOST_STATE_NONE);
+	json_put_str(d, "source", s->spec.host_state_source);
+	json_put_str(d, "workspace_folder", s->workspace_target);
+	json_put(d, "mounts", list_json(&h->mounts));
+	json_put(d, "skipped", skipped);
+	emit(s, "sandbox_host_state_mounted", d);
 }
 
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b)

@@ -8,6 +8,7 @@
 #include <driver/session.h>
 #include <net/policy.h>
 #include <net/proxy.h>
+#include <sandbox/host_state.h>
 #include <sandbox/spec.h>
 
 enum session_state {
@@ -32,6 +33,7 @@ struct session {
 	uint16_t proxy_port;
 	char *workspace_target;
 	char *home;
+	struct host_state_plan host_state;
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
 	bool was_started, was_lost, was_killed, emit_stopped;
@@ -47,6 +49,7 @@ void session_add_env(const struct session *s, struct strv *env);
 
 /* Each emits one event by the session's on_event, when it has one. */
 void session_emit_started(const struct session *s);
+void session_emit_host_state(const struct session *s);
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b);
 void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n);
 void session_emit_stopped(const struct session *s);

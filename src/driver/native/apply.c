@@ -20,6 +20,7 @@
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -35,6 +36,10 @@ struct builder {
 	int parent;	/* the folder of the last step's target, -1: none */
 	bool parent_ours;
 	char parent_path[PATH_MAX];
+	int backing; /* the folder that proc is mounted over */
+	int *covers; /* mounts that become read-only at the end */
+	size_t n_covers;
+	size_t cap_covers;
 };
 
 static void forget_parent(struct builder *b)
@@ -265,12 +270,37 @@ static int do_devpts(struct builder *b, const struct step *s)
 	return mount_new(b, s, "devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
+/* An empty folder of our own tmpfs, so that mount points can be made in it while the plan goes on; it becomes read-only
+ * at the end. It stands below /proc's own folder, where nobody inside can look. */
 static int do_cover(struct builder *b, const struct step *s)
 {
-	static const char *const options[] = {"mode", "0555", "size", "0", NULL};
+	char name[24];
 
-	return mount_new(b, s, "tmpfs", options,
-			 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+	snprintf(name, sizeof name, "cover-%zu", b->n_covers);
+	if (mkdirat(b->backing, name, 0755) < 0)
+		return -errno;
+	auto_fd tree = open_tree(b->backing, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return -errno;
+	int r = set_attr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0, false);
+	auto_fd target = r < 0 ? r : open_target(b, s->target, true, 0555);
+	if (target < 0)
+		return target;
+	r = place_folder(b, tree, target);
+	if (r == 0) {
+		b->covers = grow_array(b->covers, b->n_covers, &b->cap_covers, sizeof *b->covers);
+		b->covers[b->n_covers++] = TAKE_FD(tree);
+	}
+	return r;
+}
+
+static int lock_covers(const struct builder *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->n_covers; i++)
+		r = set_attr(b->covers[i], MOUNT_ATTR_RDONLY, 0, false);
+	return r;
 }
 
 /* A file is hidden behind /dev/null, a folder behind an empty one. */
@@ -356,7 +386,10 @@ static int make_root(struct builder *b, struct err *e)
 	if (place(b->root, b->old) < 0 || fstat(b->root, &st) < 0)
 		return err_sys(e, errno, "place the sandbox's root file system");
 	b->root_dev = st.st_dev;
-	return 0;
+	if (mkdirat(b->root, "proc", 0555) < 0)
+		return err_sys(e, errno, "make the sandbox's /proc");
+	b->backing = openat(b->root, "proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return b->backing < 0 ? err_sys(e, errno, "make the sandbox's /proc") : 0;
 }
 
 /* The old root goes to where the new one is put on top of it, and is then detached (pivot_root(2), NOTES). */
@@ -365,13 +398,15 @@ static int enter_root(const struct builder *b, struct err *e)
 	if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || fchdir(b->old) < 0 ||
 	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return err_sys(e, errno, "leave the host's file system");
-	int r = set_attr(b->root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
+	int r = lock_covers(b);
+	if (r == 0)
+		r = set_attr(b->root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
 	return r < 0 ? err_sys(e, -r, "make the sandbox's root read-only") : 0;
 }
 
 int plan_apply(const struct plan *p, struct err *e)
 {
-	struct builder b = {.root = -1, .old = -1, .parent = -1};
+	struct builder b = {.root = -1, .old = -1, .parent = -1, .backing = -1};
 
 	umask(022);
 	int r = make_root(&b, e);
@@ -383,6 +418,10 @@ int plan_apply(const struct plan *p, struct err *e)
 	if (r == 0)
 		r = enter_root(&b, e);
 	forget_parent(&b);
+	for (size_t i = 0; i < b.n_covers; i++)
+		close_quietly(b.covers[i]);
+	free(b.covers);
+	close_quietly(b.backing);
 	close_quietly(b.root);
 	close_quietly(b.old);
 	return r;

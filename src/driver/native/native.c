@@ -197,6 +197,7 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 		.home = p->home,
 		.guest = guest,
 		.artifact_files = p->artifact_files,
+		.host_state = p->host_state,
 		.hidden = p->hidden,
 		.uid = getuid(),
 		.gid = getgid(),
@@ -251,7 +252,7 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 
 const struct driver driver_native = {
 	.name = "native",
-	.caps = {.mounts = true, .network_policy = true, .host_toolchain = true},
+	.caps = {.mounts = true, .host_state = true, .network_policy = true, .host_toolchain = true},
 	.probe = child_probe,
 	.artifact_files = GUEST_ARTIFACT_FILES,
 	.sandbox_new = sandbox_new,

@@ -12,6 +12,7 @@
 #include <base/mem.h>
 #include <base/path.h>
 #include <guest/protocol.h>
+#include <sandbox/host_state.h>
 #include <sandbox/spec.h>
 
 #include <errno.h>
@@ -196,6 +197,13 @@ static int add_user_mounts(struct plan *p, const struct sandbox_spec *spec, cons
 				  .flags = STEP_SOURCE_DIR,
 				  .target = f->workspace_target,
 				  .source = f->workspace});
+	for (size_t i = 0; f->host_state && i < f->host_state->mounts.n; i++)
+		plan_add(p, (struct step){.kind = STEP_BIND,
+					  .flags = STEP_SOURCE_DIR,
+					  .target = f->host_state->mounts.v[i],
+					  .source = f->host_state->sources.v[i]});
+	for (size_t i = 0; f->host_state && i < f->host_state->covers.n; i++)
+		plan_add(p, (struct step){.kind = STEP_COVER, .target = f->host_state->covers.v[i]});
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		int r = add_mount(p, &spec->mounts[i], e);
 		if (r < 0)

@@ -8,6 +8,7 @@
 
 struct arena;
 struct err;
+struct host_state_plan;
 struct sandbox_spec;
 
 enum step_kind {
@@ -49,11 +50,12 @@ struct plan {
 /* What the plan depends on beside the spec. All paths absolute and resolved. */
 struct plan_facts {
 	const char *workspace;
-	const char *workspace_target; /* where it stands inside */
-	const char *home;	      /* NULL: no home inside */
-	const char *guest;	      /* the guest's file on this host */
-	const char *artifact_files;   /* on this host; NULL: none */
-	const char *hidden;	      /* the run store when it lies within the workspace, else NULL */
+	const char *workspace_target;		  /* where it stands inside */
+	const char *home;			  /* NULL: no home inside */
+	const char *guest;			  /* the guest's file on this host */
+	const char *artifact_files;		  /* on this host; NULL: none */
+	const struct host_state_plan *host_state; /* NULL: none */
+	const char *hidden;			  /* the run store when it lies within the workspace, else NULL */
 	uid_t uid;
 	gid_t gid;
 	bool host_network; /* open mode: the host's resolver files are shown */

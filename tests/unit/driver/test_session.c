@@ -4,6 +4,7 @@
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>
+#include <base/file.h>
 #include <base/json.h>
 #include <base/mem.h>
 
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -374,6 +376,46 @@ static void test_a_mount_is_there(void **state)
 	tear_down(&f);
 }
 
+/* With the user's own state: caches are shared, other runs and credentials of the store are not, nothing is left
+ * behind. */
+static void test_host_state(void **state)
+{
+	static char home[] = "/tmp/iterion-home-XXXXXX";
+	struct fixture f;
+	char out[512], path[512];
+
+	(void)state;
+	assert_non_null(mkdtemp(home));
+	for (int i = 0; i < 4; i++) {
+		static const char *const below[] = {".npm", ".iterion", ".iterion/runs", ".iterion/runs/other"};
+		snprintf(path, sizeof path, "%s/%s", home, below[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	unsetenv("ITERION_HOME");
+	set_up(&f, NULL);
+	f.params.home = home;
+	f.spec.host_state = HOST_STATE_AUTO;
+	f.spec.host_state_source = xstrdup("a test");
+	start(&f);
+	assert_int_equal(f.start_err.kind, ERR_NONE);
+	const json_t *shared = event(&f, "sandbox_host_state_mounted");
+	assert_int_equal(json_array_size(json_object_get(shared, "mounts")), 2);
+	assert_true(json_array_size(json_object_get(shared, "skipped")) > 0);
+	snprintf(path, sizeof path,
+		 "cd %s && touch .npm/cached && ls .iterion/runs | wc -l && ! touch .iterion/runs/forged && "
+		 "mkdir -p .cache/own && touch .cache/own/x && ls -A",
+		 home);
+	assert_int_equal(run(&f, path, -1, out, sizeof out), 0);
+	assert_true(str_starts(out, "0\n"));
+	assert_non_null(strstr(out, ".cache"));
+	tear_down(&f);
+	snprintf(path, sizeof path, "%s/.npm/cached", home);
+	assert_int_equal(access(path, F_OK), 0);
+	snprintf(path, sizeof path, "%s/.cache", home);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(tree_remove(AT_FDCWD, home, NULL), 0);
+}
+
 static void test_noop_says_so(void **state)
 {
 	struct fixture f;
@@ -445,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_driver_cannot_do_is_an_error),
 		cmocka_unit_test(test_sensitive_paths_are_refused),
 		cmocka_unit_test(test_a_mount_is_there),
+		cmocka_unit_test(test_host_state),
 		cmocka_unit_test(test_noop_says_so),
 		cmocka_unit_test(test_mode_none_is_silent),
 		cmocka_unit_test(test_stop_during_start),

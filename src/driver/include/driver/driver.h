@@ -12,6 +12,7 @@ struct driver_caps {
 	bool image;
 	bool build;
 	bool mounts;
+	bool host_state; /* shares the user's own state on this machine */
 	bool user;
 	bool network_policy; /* the policy is enforced, not only offered */
 	bool limits;
