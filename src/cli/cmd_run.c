@@ -69,7 +69,7 @@ static void on_signal(void *arg, int sig)
 	const struct runner *r = arg;
 
 	if (r->live)
-		live_view_note(r->live, "stopping in order; once more kills at once");
+		live_view_doing(r->live, "stopping (again: kill)");
 	/* A terminal that goes away asks for the same as SIGTERM. */
 	engine_interrupt(r->engine, sig == SIGHUP ? SIGTERM : sig);
 }

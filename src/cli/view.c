@@ -146,9 +146,9 @@ void live_view_event(struct live_view *v, const json_t *ev)
 		v->learned = json_deep_copy(ev);
 }
 
-void live_view_note(struct live_view *v, const char *text)
+void live_view_doing(struct live_view *v, const char *word)
 {
-	view_note(&v->model, text);
+	v->model.doing = word;
 }
 
 void live_view_hold(struct live_view *v)

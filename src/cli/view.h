@@ -15,8 +15,8 @@ bool live_view_possible(void);
 struct live_view *live_view_new(uv_loop_t *loop);
 
 void live_view_event(struct live_view *v, const json_t *ev);
-/* A word of the program itself, shown as a warning. */
-void live_view_note(struct live_view *v, const char *text);
+/* What the run does now if not simply run, such as "stopping". Borrowed. */
+void live_view_doing(struct live_view *v, const char *word);
 
 /* While held the terminal is as it was before, for whoever wants to print on it or ask; holds may be nested. */
 void live_view_hold(struct live_view *v);

@@ -140,7 +140,7 @@ static void head(const struct view *v, const struct view_space *space, uint64_t 
 	clock_text(time, since(v->begun_ms, v->ended_ms ? v->ended_ms : now_ms));
 	put(&l, STYLE_BOLD, v->workflow ? v->workflow : "run");
 	spaces(&l, 2);
-	put(&l, !v->end ? STYLE_PLAIN : good ? STYLE_GREEN : STYLE_RED, v->end ? v->end : "running");
+	put(&l, !v->end ? STYLE_PLAIN : good ? STYLE_GREEN : STYLE_RED, v->end ? v->end : v->doing ? v->doing : "running");
 	put(&l, STYLE_PLAIN, v->end ? " in " : " ");
 	put(&l, STYLE_PLAIN, time);
 	spaces(&l, 2);

@@ -38,6 +38,7 @@ struct view {
 	char *workflow; /* NULL until the run has started */
 	char *sandbox;	/* NULL: it is being started */
 	char *end;	/* "finished", "failed", …; NULL: the run goes on */
+	const char *doing; /* while it goes on; NULL: it runs */
 	uint64_t begun_ms, ended_ms;
 	struct view_node *nodes; /* in the order they first began */
 	size_t n_nodes, cap_nodes;
