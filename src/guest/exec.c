@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 struct running {
@@ -59,6 +61,15 @@ static struct running *find(struct exec_table *t, uint32_t stream)
 	return NULL;
 }
 
+/* The host's null device comes by a mount on which root inside, who owns it, could change its mode for everybody; the
+ * sandbox's own (-1 for spawn_start) is read-only. */
+static int own_null(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? -1 : fd;
+}
+
 int exec_table_start(struct exec_table *t, const struct frame *f)
 {
 	struct guest_exec x;
@@ -74,7 +85,7 @@ int exec_table_start(struct exec_table *t, const struct frame *f)
 		.file = x.argv[0],
 		.argv = x.argv,
 		.envp = x.env,
-		.stdio = {f->fds[0], f->fds[1], f->fds[2]},
+		.stdio = {own_null(f->fds[0]), own_null(f->fds[1]), own_null(f->fds[2])},
 		.cwd = x.cwd[0] ? x.cwd : NULL,
 		.new_session = true,
 		.controlling_tty = x.flags & GUEST_EXEC_TTY,

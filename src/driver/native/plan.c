@@ -112,10 +112,13 @@ static void add_dev(struct plan *p)
 		{"/dev/ptmx", "pts/ptmx"},
 	};
 
+	/* Read-only: a device can still be written to, but root inside, who owns the host's own node, cannot change its
+	 * mode, owner or times for everybody. */
 	for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-		plan_add(p,
-			 (struct step){
-				 .kind = STEP_BIND, .flags = STEP_DEVICE, .target = devices[i], .source = devices[i]});
+		plan_add(p, (struct step){.kind = STEP_BIND,
+					  .flags = STEP_DEVICE | STEP_RO,
+					  .target = devices[i],
+					  .source = devices[i]});
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		plan_add(p, (struct step){.kind = STEP_SYMLINK, .target = links[i][0], .source = links[i][1]});
 	plan_add(p, (struct step){.kind = STEP_DEVPTS, .target = "/dev/pts"});
