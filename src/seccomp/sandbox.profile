@@ -67,6 +67,8 @@ allow rt_tgsigqueueinfo sigaltstack ?pause ?alarm
 allow getuid geteuid getgid getegid getresuid getresgid getgroups
 allow setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capget capset
 allow prctl ?arch_prctl getcpu getrandom
+# The limits of any process of the same user can be set, of PID 1 too, which would then lack what it needs to go on.
+errno EPERM prlimit64 if arg0 == 1
 allow getrlimit setrlimit prlimit64 getrusage times getpriority setpriority ioprio_get ioprio_set
 allow sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler
 allow sched_setscheduler sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min sched_rr_get_interval

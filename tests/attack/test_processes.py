@@ -49,6 +49,14 @@ def test_kill_of_init_does_nothing(place):
         assert p.stdout.startswith('ok uid='), (sig, p)
 
 
+def test_limits_of_init_cannot_be_set(place):
+    """The kernel asks for the same user only; with no descriptors or no memory left PID 1 would end."""
+    with background(place, place.probe, 'wait') as p:
+        assert place.outside('prlimit', '--pid', str(p.pid), '--nofile=3:3').returncode == 0
+    p = place.inside('/bin/sh', '-c', 'prlimit --pid 1 --nofile=3:3 || echo refused; prlimit --nofile=64:64 sh -c "ulimit -n"')
+    assert p.stdout == 'refused\n64\n', p
+
+
 def test_roots_and_working_folders(own_place):
     """/proc/PID/root and /proc/PID/cwd lead out of a chroot when a process from outside is seen."""
     secret = own_place.file(os.path.join(own_place.folder('elsewhere'), 'secret'), 'a secret\n')

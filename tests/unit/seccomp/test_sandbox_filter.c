@@ -119,6 +119,7 @@ static const struct row refused[] = {
 	{"AF_ALG", SYS_socket, EAFNOSUPPORT, SAME_WITHOUT, {AF_ALG, SOCK_SEQPACKET, 0}},
 	{"AF_VSOCK", SYS_socket, EAFNOSUPPORT, SAME_WITHOUT, {AF_VSOCK, SOCK_STREAM, 0}},
 	{"AF_TIPC pair", SYS_socketpair, EAFNOSUPPORT, SAME_WITHOUT, {AF_TIPC, SOCK_STREAM, 0, BAD}},
+	{"limits of PID 1", SYS_prlimit64, EPERM, 0, {1, 7, 0, 0}},
 	{"personality READ_IMPLIES_EXEC", SYS_personality, EPERM, 0, {READ_IMPLIES_EXEC}},
 	{"a call of the future", 1000, ENOSYS, SAME_WITHOUT, {0}},
 #ifdef __x86_64__
