@@ -14,22 +14,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* A program that got SIGKILL ends at once, save for what the kernel has to give back. */
+enum { KILL_ANSWER_MS = 5000 };
+
 struct remote_exec {
 	struct exec base;
 	struct channel *channel;
 	uint32_t stream;
-	int tty; /* our own descriptor of the exec's terminal, for its size; -1: none */
+	int tty;     /* our own descriptor of the exec's terminal, for its size; -1: none */
+	bool killed; /* SIGKILL was sent: its end must follow */
 };
 
 struct channel {
 	struct frame_conn *conn;
 	struct channel_callbacks cb;
 	uv_poll_t poll;
+	uv_timer_t unanswered; /* runs while a killed exec has not ended */
+	unsigned open_handles;
 	bool attached;
 	bool ready;
 	bool closed;
@@ -73,8 +80,10 @@ void channel_close(struct channel *c)
 	if (c->closed)
 		return;
 	c->closed = true;
-	if (c->attached)
+	if (c->attached) {
 		uv_poll_stop(&c->poll);
+		uv_timer_stop(&c->unanswered);
+	}
 	lose_all(c);
 }
 
@@ -117,6 +126,14 @@ static int on_ready(struct channel *c, const struct frame *f, struct err *e)
 	return 0;
 }
 
+static bool waits_for_killed(const struct channel *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->execs[i]->killed)
+			return true;
+	return false;
+}
+
 static int on_exec_ended(struct channel *c, const struct frame *f, struct err *e)
 {
 	static const enum exec_end ends[] = {
@@ -130,6 +147,8 @@ static int on_exec_ended(struct channel *c, const struct frame *f, struct err *e
 			continue;
 		struct remote_exec *x = c->execs[i];
 		c->execs[i] = c->execs[--c->n];
+		if (!waits_for_killed(c))
+			uv_timer_stop(&c->unanswered);
 		finish(x, (struct exec_status){.end = ends[end.end], .code = (int)end.code, .core = end.core});
 		return 0;
 	}
@@ -160,8 +179,10 @@ static void on_io(uv_poll_t *poll, int status, int events)
 	struct channel *c = poll->data;
 	struct err e = ERR_INIT;
 	struct frame f;
-	int r = status < 0 ? status : frame_flush(c->conn);
+	int r = frame_flush(c->conn);
 
+	/* An error on the socket is no reason to pass over what was sent before: reading comes to it by itself. */
+	(void)status;
 	(void)events;
 	while (r == 0 && !c->closed) {
 		r = frame_recv(c->conn, &f);
@@ -206,23 +227,51 @@ int channel_attach(struct channel *c, uv_loop_t *loop, const struct channel_call
 
 	if (r < 0)
 		return err_sys(e, -r, "watch the sandbox's control channel");
+	(void)uv_timer_init(loop, &c->unanswered);
 	c->cb = *cb;
-	c->poll.data = c;
+	c->poll.data = c->unanswered.data = c;
+	c->open_handles = 2;
 	c->attached = true;
 	want(c);
 	return 0;
 }
 
+/* Init is held up, by a program that stopped init's child before its exec for example: only the end of the sandbox
+ * helps, and the run must not wait for ever. */
+static void on_unanswered(uv_timer_t *timer)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_SANDBOX, ETIMEDOUT, "the sandbox's init did not tell the end of a killed program within %d s",
+		      KILL_ANSWER_MS / 1000);
+	err_hint(&e, "The sandbox was ended. Something inside holds its init up, or a file system does not answer.");
+	broken(timer->data, &e);
+}
+
+static void expect_end(struct remote_exec *x)
+{
+	struct channel *c = x->channel;
+
+	x->killed = true;
+	if (!c->attached || uv_is_active((uv_handle_t *)&c->unanswered))
+		return;
+	/* The loop's clock may stand since long ago. */
+	uv_update_time(c->unanswered.loop);
+	(void)uv_timer_start(&c->unanswered, on_unanswered, KILL_ANSWER_MS, 0);
+}
+
 static void exec_signal_remote(struct exec *base, int sig)
 {
-	const struct remote_exec *x = (struct remote_exec *)base;
+	struct remote_exec *x = (struct remote_exec *)base;
 	uint32_t v = (uint32_t)sig;
 
+	if (x->channel->closed)
+		return;
 	/* A channel that cannot take it is broken, and says so itself. */
-	if (!x->channel->closed) {
-		(void)!frame_send(x->channel->conn, GUEST_SIGNAL, x->stream, &v, sizeof v, NULL, 0);
-		want(x->channel);
-	}
+	(void)!frame_send(x->channel->conn, GUEST_SIGNAL, x->stream, &v, sizeof v, NULL, 0);
+	want(x->channel);
+	if (sig == SIGKILL)
+		expect_end(x);
 }
 
 static void exec_resize_remote(struct exec *base, unsigned rows, unsigned cols)
@@ -298,9 +347,12 @@ static void destroy(struct channel *c)
 		freed(arg);
 }
 
-static void on_poll_closed(uv_handle_t *h)
+static void on_handle_closed(uv_handle_t *h)
 {
-	destroy(h->data);
+	struct channel *c = h->data;
+
+	if (--c->open_handles == 0)
+		destroy(c);
 }
 
 void channel_free(struct channel *c, void (*closed)(void *arg), void *arg)
@@ -308,8 +360,10 @@ void channel_free(struct channel *c, void (*closed)(void *arg), void *arg)
 	channel_close(c);
 	c->on_freed = closed;
 	c->freed_arg = arg;
-	if (c->attached)
-		uv_close((uv_handle_t *)&c->poll, on_poll_closed);
-	else
+	if (!c->attached) {
 		destroy(c);
+		return;
+	}
+	uv_close((uv_handle_t *)&c->poll, on_handle_closed);
+	uv_close((uv_handle_t *)&c->unanswered, on_handle_closed);
 }

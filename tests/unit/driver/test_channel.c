@@ -4,10 +4,12 @@
 
 #include <base/buf.h>
 #include <base/frame.h>
+#include <driver/session.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
@@ -20,6 +22,7 @@ struct end {
 	struct channel *channel;
 	struct frame_conn *guest;
 	bool ready, closed, freed, exec_done;
+	struct exec *exec;
 	struct err why;
 	struct exec_status status;
 };
@@ -101,10 +104,9 @@ static uint32_t start_exec(struct end *t)
 	static const char *const argv[] = {"a", NULL}, *const env[] = {NULL};
 	const struct exec_opts o = {.argv = argv, .env = env, .stdio = {-1, -1, -1}};
 	struct err e = ERR_INIT;
-	struct exec *x;
 	struct frame f;
 
-	assert_int_equal(channel_exec(t->channel, &o, on_done, t, &x, &e), 0);
+	assert_int_equal(channel_exec(t->channel, &o, on_done, t, &t->exec, &e), 0);
 	while (frame_recv(t->guest, &f) == 1)
 		if (f.type == GUEST_EXEC)
 			return f.stream;
@@ -235,12 +237,59 @@ static void test_its_own_words_arrive(void **state)
 	close_ends(&t);
 }
 
+/* Init says why it cannot start and ends without having read the configuration: the socket then reports an error before
+ * anybody read what was sent. */
+static void test_its_own_words_survive_a_reset(void **state)
+{
+	auto_buf b = BUF_INIT(4096);
+	struct err why = ERR_INIT;
+	struct end t;
+
+	(void)state;
+	open_ends(&t);
+	(void)err_set(&why, ERR_SANDBOX, EBUSY, "the words of init");
+	assert_int_equal(guest_err_pack(&b, &why), 0);
+	assert_int_equal(frame_send(t.guest, GUEST_FAILED, 0, b.data, b.len, NULL, 0), 0);
+	frame_conn_free(t.guest);
+	t.guest = NULL;
+	run(&t);
+	assert_true(t.closed);
+	assert_string_equal(t.why.msg, "the words of init");
+	close_ends(&t);
+}
+
+/* A program can stop init's child before its exec, and init with it: the run must get an end nevertheless. */
+static void test_killed_program_must_end(void **state)
+{
+	const struct guest_exec_end end = {.end = GUEST_SIGNALED, .code = SIGKILL};
+	struct end t;
+
+	(void)state;
+	for (int answered = 0; answered < 2; answered++) {
+		open_ends(&t);
+		send_ready(&t);
+		uint32_t stream = start_exec(&t);
+		exec_signal(t.exec, SIGKILL);
+		if (answered)
+			assert_int_equal(frame_send(t.guest, GUEST_EXEC_ENDED, stream, &end, sizeof end, NULL, 0), 0);
+		/* The socket's handle keeps the loop; only the timer, when it runs, can end this. */
+		while (!t.exec_done)
+			uv_run(&t.loop, UV_RUN_ONCE);
+		assert_int_equal(t.status.end, answered ? EXEC_SIGNALED : EXEC_LOST);
+		assert_int_equal(t.closed, !answered);
+		if (!answered)
+			assert_int_equal(t.why.errnum, ETIMEDOUT);
+		close_ends(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_config_is_there_first), cmocka_unit_test(test_end_of_an_exec),
 		cmocka_unit_test(test_hang_up_loses_execs),   cmocka_unit_test(test_lies_close_the_channel),
 		cmocka_unit_test(test_second_ready),	      cmocka_unit_test(test_its_own_words_arrive),
+		cmocka_unit_test(test_its_own_words_survive_a_reset), cmocka_unit_test(test_killed_program_must_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
