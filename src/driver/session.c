@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { DRAIN_MS = 1000 };
 
@@ -207,25 +208,41 @@ static int start_proxy(struct session *s, struct err *e)
 	return proxy_new(&pp, &s->proxy, e);
 }
 
+/* What of the store lies in the workspace and is to be hidden, by the path that links lead to: a store that was named
+ * by a link is no other one. A workspace that is the store itself has its runs hidden. NULL: nothing. */
+static char *find_hidden(const struct session *s)
+{
+	auto_free char *store = s->p.store_dir ? realpath(s->p.store_dir, NULL) : NULL;
+
+	if (!store || !path_within(store, s->p.workspace))
+		return NULL;
+	if (!str_eq(store, s->p.workspace))
+		return TAKE_PTR(store);
+	auto_free char *runs = path_join(store, "runs");
+	return access(runs, F_OK) == 0 ? TAKE_PTR(runs) : NULL;
+}
+
 /* Paths inside, and what the driver needs to know. */
 static int fill_params(struct session *s, struct err *e)
 {
 	const struct sandbox_spec *spec = &s->spec;
-	const char *store = s->p.store_dir;
 
 	s->workspace_target = path_clean(spec->workspace_folder ? spec->workspace_folder : s->p.workspace);
 	if (!s->workspace_target)
 		return err_set(e, ERR_INPUT, EINVAL, "workspace_folder %s: not an absolute path",
 			       spec->workspace_folder);
-	bool hidden = store && path_within(store, s->p.workspace) && !str_eq(store, s->p.workspace);
+	s->hidden = find_hidden(s);
+	s->artifact_files = s->p.artifact_files ? realpath(s->p.artifact_files, NULL) : NULL;
+	if (s->p.artifact_files && !s->artifact_files)
+		return err_sys(e, errno, "open the run's folder %s", s->p.artifact_files);
 	s->params = (struct sandbox_params){
 		.spec = &s->spec,
 		.workspace = s->p.workspace,
 		.workspace_target = s->workspace_target,
 		.home = s->home,
-		.hidden = hidden ? store : NULL,
+		.hidden = s->hidden,
 		.host_state = &s->host_state,
-		.artifact_files = s->p.artifact_files,
+		.artifact_files = s->artifact_files,
 		.run_id = s->p.run_id,
 		.run_name = s->p.run_name,
 		.enforce_network = spec->network.mode != NETWORK_OPEN,
@@ -268,6 +285,11 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 	sandbox_spec_copy(&s->spec, p->spec);
 	s->begin_ns = clock_ns();
 	s->home = p->home ? path_clean(p->home) : NULL;
+	/* The home of accounts that have none is "/", which is no folder to make writable or to share. */
+	if (s->home && str_eq(s->home, "/")) {
+		free(TAKE_PTR(s->home));
+		s->p.home = NULL;
+	}
 	int r = prepare(s, e);
 	if (r < 0) {
 		session_free(s);
@@ -437,5 +459,7 @@ void session_free(struct session *s)
 	explicit_bzero(s->token, sizeof s->token);
 	free(s->workspace_target);
 	free(s->home);
+	free(s->hidden);
+	free(s->artifact_files);
 	free(s);
 }

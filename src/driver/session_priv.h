@@ -34,6 +34,8 @@ struct session {
 	char *workspace_target;
 	char *home;
 	struct host_state_plan host_state;
+	char *hidden;	      /* of the host, or NULL */
+	char *artifact_files; /* of the host, resolved, or NULL */
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
 	bool was_started, was_lost, was_killed, emit_stopped;

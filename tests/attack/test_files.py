@@ -124,6 +124,38 @@ def test_other_runs(own_place, store):
         assert f.read() == '{"seq":0}\n'
 
 
+@pytest.mark.parametrize('named', ['a link', 'through a link', 'the workspace itself'])
+def test_other_runs_by_another_name(own_place, named):
+    """A store in the workspace that --store-dir names otherwise is the same store."""
+    store = own_place.workspace if named == 'the workspace itself' else own_place.folder('workspace', 'store')
+    runs = os.path.join(store, 'runs', 'some-other-run')
+    os.makedirs(runs)
+    path = own_place.file(os.path.join(runs, 'events.jsonl'), '{"seq":0}\n')
+    for made in (runs, os.path.dirname(runs)):
+        own_place.person.own(made)
+    link = os.path.join(own_place.base, 'link')
+    os.symlink(store if named == 'a link' else own_place.workspace, link)
+    name = {'a link': link, 'through a link': os.path.join(link, 'store')}.get(named, store)
+    assert own_place.probe_outside('read', path).startswith('ok')
+    assert own_place.probe_inside('read', path, flags=('--store-dir', name)) in ('errno ENOENT', 'errno EACCES')
+
+
+def test_a_run_whose_store_is_named_by_a_link(own_place):
+    own_place.file(os.path.join(own_place.workspace, 'main.bot'),
+                   'tool t:\n  command: "touch $ITERION_ARTIFACT_FILES_DIR/made"\n\nworkflow w:\n  entry: t\n'
+                   '  sandbox:\n    mode: inline\n  t -> done\n')
+    link = os.path.join(own_place.base, 'link')
+    os.symlink(own_place.folder('store'), link)
+    p = own_place.outside(own_place.programs['iterion'], 'run', 'main.bot', '--sandbox-driver=native', '--store-dir', link)
+    assert p.returncode == 0, p
+    assert len([f for _, _, files in os.walk(own_place.base) for f in files if f == 'made']) == 1
+
+
+def test_a_home_that_is_the_root_folder(place):
+    """What accounts without a home have: nothing is made writable for it, and the sandbox works."""
+    assert place.inside('/bin/sh', '-c', 'echo $((6 * 7))', env={'HOME': '/'}).stdout == '42\n'
+
+
 @pytest.mark.parametrize('folder', ['/', '/usr', '/usr/local/bin', '/etc', '/bin', '/lib', '/run/iterion',
                                     '/run/iterion/bin', '/proc', '/proc/sys/kernel', '/sys', '/sys/fs/cgroup', '/dev'])
 def test_writing_outside_of_the_own_folders(place, folder):
@@ -218,6 +250,23 @@ def test_devices(place):
     assert set(names) <= allowed, set(names) - allowed
     assert 'null' in names
     assert len(os.listdir('/dev')) > len(names)
+
+
+def test_devices_of_the_host_stay_as_they_are(place):
+    """Root owns the host's device nodes and needs no capability to change their mode or times. Both ways to them: what
+    is mounted at /dev, and the null device that a program gets as its standard input."""
+    before = {name: (os.stat(name).st_mode, os.stat(name).st_mtime) for name in ('/dev/null', '/dev/full')}
+    try:
+        p = place.inside('/bin/sh', '-c', 'touch -d @1000000000 /dev/full; touch -d @1000000000 /proc/self/fd/0; '
+                         'chmod 0660 /dev/full; echo x > /dev/null && head -c 4 /dev/zero | wc -c')
+        after = {name: (os.stat(name).st_mode, os.stat(name).st_mtime) for name in before}
+    finally:
+        if AM_ROOT:
+            for name, (mode, mtime) in before.items():
+                os.chmod(name, mode & 0o7777)
+                os.utime(name, (mtime, mtime))
+    assert after == before
+    assert p.stdout == '4\n', p
 
 
 def test_mounts_show_no_secrets(own_place):
