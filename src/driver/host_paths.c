@@ -107,6 +107,47 @@ int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, 
 	return r;
 }
 
+/* The folders have fixed names below HOME, but $ITERION_HOME may name any, and a link may lead anywhere. */
+static int check_state(const struct session_params *p, const struct host_state_plan *plan, const char *named,
+		       struct err *e)
+{
+	struct sandbox_sensitive *s = NULL;
+	auto_strv homes = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < plan->mounts.n; i++) {
+		const char *mount = plan->mounts.v[i], *source = plan->sources.v[i];
+		if (str_eq(mount, source) && !str_eq(mount, named))
+			continue;
+		if (!s) {
+			read_homes(&homes, NULL);
+			s = places(p, (const char *const *)homes.v, false);
+		}
+		r = sandbox_mount_check_source(s, source, e);
+		if (r < 0)
+			r = err_wrap(e, r, "share %s with the sandbox (--sandbox-host-state=none shares nothing)", mount);
+	}
+	sandbox_sensitive_free(s);
+	return r;
+}
+
+/* A store that --store-dir puts below a shared folder shows no runs either. */
+static void cover_store(const struct session_params *p, struct host_state_plan *plan)
+{
+	auto_free char *store = p->store_dir ? realpath(p->store_dir, NULL) : NULL;
+
+	for (size_t i = 0; store && i < plan->mounts.n; i++) {
+		const char *source = plan->sources.v[i];
+		if (!path_within(store, source))
+			continue;
+		const char *rest = store + strlen(source);
+		auto_free char *inside = path_join(plan->mounts.v[i], rest + (*rest == '/'));
+		auto_free char *runs = path_join(inside, "runs");
+		if (!strv_has(&plan->covers, runs))
+			strv_take(&plan->covers, TAKE_PTR(runs));
+	}
+}
+
 int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
 {
 	const char *named = getenv("ITERION_HOME");
@@ -116,6 +157,10 @@ int host_paths_state(const struct session_params *p, struct host_state_plan *ret
 	const struct host_state_facts facts = {.home = home, .iterion_home = store, .workspace = p->workspace};
 
 	host_state_choose(&facts, ret);
+	int checked = check_state(p, ret, named, e);
+	if (checked < 0)
+		return checked;
+	cover_store(p, ret);
 	for (size_t i = 0; i < ret->covers.n; i++) {
 		int r = dir_make(AT_FDCWD, ret->covers.v[i], 0700, e);
 		if (r < 0)

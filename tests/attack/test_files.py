@@ -140,6 +140,28 @@ def test_other_runs_by_another_name(own_place, named):
     assert own_place.probe_inside('read', path, flags=('--store-dir', name)) in ('errno ENOENT', 'errno EACCES')
 
 
+def test_other_runs_below_a_shared_folder(own_place):
+    """~/.iterion is shared with the sandbox: a store that somebody puts below it must not come along."""
+    runs = own_place.folder('home', '.iterion', 'other-store', 'runs')
+    for made in (os.path.dirname(runs), os.path.dirname(os.path.dirname(runs))):
+        own_place.person.own(made)
+    path = own_place.file(os.path.join(runs, 'events.jsonl'), '{"seq":0}\n')
+    p = own_place.inside('/bin/sh', '-c', f'ls ~/.iterion; cat {path}', flags=('--store-dir', os.path.dirname(runs)))
+    assert 'other-store' in p.stdout and 'seq' not in p.stdout, p
+
+
+@pytest.mark.parametrize('how', ['ITERION_HOME', 'a link'])
+def test_shared_folders_that_lead_to_secrets(own_place, how):
+    """What is shared by itself passes the same check as a mount that somebody asks for."""
+    key = own_place.file(os.path.join(own_place.folder('home', '.ssh'), 'id'), 'a private key\n')
+    if how == 'a link':
+        os.symlink(own_place.home, os.path.join(own_place.home, '.npm'))
+    env = {'ITERION_HOME': own_place.home} if how == 'ITERION_HOME' else {}
+    p = own_place.outside(*own_place.argv('/bin/sh', '-c', f'cat {key} ~/.npm/.ssh/id'), env=env)
+    assert 'a private key' not in p.stdout
+    assert p.returncode == 1 and 'holds credentials' in p.stderr and 'host-state=none' in p.stderr, p
+
+
 def test_a_run_whose_store_is_named_by_a_link(own_place):
     own_place.file(os.path.join(own_place.workspace, 'main.bot'),
                    'tool t:\n  command: "touch $ITERION_ARTIFACT_FILES_DIR/made"\n\nworkflow w:\n  entry: t\n'
