@@ -31,9 +31,11 @@ struct identity {
 /* What rebase has under way. */
 struct rebase {
 	struct strv commits; /* to do, oldest first: "commit parent" */
-	size_t at;
-	char step[OID_SIZE]; /* the stand-in for what lies before the commit */
-	char *author, *message;
+	size_t next;
+	char commit[OID_SIZE], parent[OID_SIZE]; /* the one at work */
+	char before[OID_SIZE];			 /* the files of the latest result, as a child of parent */
+	char tree[OID_SIZE];			 /* of the latest result */
+	char *author, *email, *date, *message;
 };
 
 struct worktree {
@@ -57,29 +59,31 @@ struct worktree {
 	char base[OID_SIZE];
 	enum merge_strategy strategy;
 	struct identity who;
-	json_t *marks; /* the files that decide what git runs, as they were (worktree_marks.c) */
+	json_t *marks, *marks_now; /* the files that decide what git runs, before and after (worktree_marks.c) */
 
 	/* The chain under way. */
 	uv_loop_t *loop;
 	const struct step *steps;
 	size_t n_steps, at;
-	chain_done_cb chain_done;
+	chain_done_cb chain_done, merge_done;
 	struct git_job *job;
 	uv_work_t work;
 	worktree_done_cb done;
 	void *done_arg;
-	struct err failure; /* of a chain that is being cleaned up after */
+	struct err failure;	  /* of a step's blocking work */
+	struct err first_failure; /* of a creation that is being undone */
+	enum worktree_end end;
 
 	/* What a finish has found. */
 	char tip[OID_SIZE];	  /* the branch's commit */
-	char tip_tree[OID_SIZE];
 	char old[OID_SIZE];	  /* the target's commit */
 	char result[OID_SIZE];	  /* what the target becomes */
 	char oid[OID_SIZE];	  /* of the latest step */
-	struct buf changed;	  /* paths with changes, NUL-terminated each */
+	struct buf changed, gone; /* paths with changes, and those without a file now, NUL-terminated each */
 	struct strv nested;	  /* repositories inside the tree, which are left out */
-	bool committed, merged, up_to_date, dirty_index;
+	bool merged, up_to_date;
 	bool target_here;	  /* the target is checked out in top */
+	bool roll_back;		  /* the checkout was changed, and the target could not be moved */
 	int lock_fd;		  /* of top's index; -1: not taken */
 	char *reason, *advice;	  /* why the tree is kept */
 	struct rebase rebase;
@@ -143,16 +147,22 @@ extern const size_t worktree_commit_n;
 /* --- worktree_merge.c, worktree_rebase.c, worktree_target.c --- */
 
 void merge_run(struct worktree *w, chain_done_cb done);
-/* The common ends of the tree's folder and of its entry in the repository. */
-void tree_take_away(struct worktree *w);
-/* Whether a merge, rebase or the like is under way in a git folder; its name, or NULL. */
-const char *operation_under_way(const char *git_dir);
-int rebase_list(struct worktree *w, const struct git_answer *a, struct err *e);
-void rebase_done(struct rebase *r);
+/* The tree is kept because of conflicts, which merge-tree's answer names. Returns CHAIN_END. */
+int merge_conflict(struct worktree *w, const struct git_answer *a);
+
+/* Steps that put the branch's commits on top of old, one by one; result is the last. */
 extern const struct step worktree_rebase_steps[];
 extern const size_t worktree_rebase_n;
+void rebase_clear(struct rebase *r);
+
+/* Steps that move the target from old to result, in the user's checkout too when it is there. */
 extern const struct step worktree_target_steps[];
 extern const size_t worktree_target_n;
 void target_unlock(struct worktree *w);
+
+/* Whether a merge, rebase or the like is under way in a git folder; its name, or NULL. */
+const char *operation_under_way(const char *git_dir);
+/* Removes the tree and its entry in the repository; a failure goes to w->failure. */
+void tree_take_away(struct worktree *w);
 
 void worktree_emit(const struct worktree *w, const char *type, json_t *data);

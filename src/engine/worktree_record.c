@@ -47,6 +47,7 @@ struct worktree *worktree_new(const struct worktree_params *p)
 		.tree = path_join(trees, p->run_id),
 		.run_dir = path_join(runs, p->run_id),
 		.changed = BUF_INIT(GIT_OUTPUT_MAX),
+		.gone = BUF_INIT(GIT_OUTPUT_MAX),
 		.lock_fd = -1,
 	};
 	w->room = path_join(w->run_dir, "git");
@@ -67,10 +68,12 @@ void worktree_free(struct worktree *w)
 	free(w->reason);
 	free(w->advice);
 	buf_done(&w->changed);
+	buf_done(&w->gone);
 	strv_done(&w->nested);
-	rebase_done(&w->rebase);
+	rebase_clear(&w->rebase);
 	target_unlock(w);
 	json_decref(w->marks);
+	json_decref(w->marks_now);
 	free(w);
 }
 
@@ -132,6 +135,6 @@ int record_load(struct worktree *w, struct err *e)
 	w->strategy = (enum merge_strategy)find_word(json_get_str(o, "strategy"));
 	w->who.local = json_is_true(json_object_get(o, "local_identity"));
 	w->marks = json_incref(json_object_get(o, "marks"));
-	w->workspace = path_join(w->tree, w->prefix);
+	w->workspace = *w->prefix ? path_join(w->tree, w->prefix) : xstrdup(w->tree);
 	return 0;
 }

@@ -236,7 +236,7 @@ static int check_objects(int common, struct err *e)
 
 int room_check_layout(const struct worktree *w, const char *branch, struct err *e)
 {
-	static const char *const places[] = {"objects", "worktrees", "packed-refs", "packed-refs.lock"};
+	static const char *const places[] = {"objects", "worktrees", "packed-refs", "packed-refs.lock", "logs/HEAD"};
 	auto_fd fd = dir_open(AT_FDCWD, w->common, e);
 	int r = fd < 0 ? fd : 0;
 

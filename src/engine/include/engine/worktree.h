@@ -58,7 +58,7 @@ enum worktree_end {
 
 /* Only after every program in the tree has ended. done comes later, from the loop, once; e is NULL also when the merge
  * was not possible: the work is safe on its branch, and an event says what to do. */
-void worktree_finish(struct worktree *w, enum worktree_end how, worktree_done_cb done, void *arg);
+void worktree_finish(struct worktree *w, enum worktree_end how, uv_loop_t *loop, worktree_done_cb done, void *arg);
 
 /* Ends the git that is at work; its step then fails. */
 void worktree_interrupt(struct worktree *w);
