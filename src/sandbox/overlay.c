@@ -1,4 +1,4 @@
-/* One statement laid over another: a node's block over its workflow's.
+/* One statement laid over another: the workflow's block over devcontainer.json, a node's block over its workflow's.
  *
  * Single values replace, environment and secrets replace by name, mounts by target. Network rules are added behind the
  * others, where the last match wins; that only means something while both lists are of one kind, because a rule that
@@ -77,13 +77,39 @@ static void overlay_image(struct sandbox_block *to, const struct sandbox_block *
 	source(to, over, "build");
 }
 
+/* "NAME" alone, which takes the variable out, is no entry for the helpers of environment lists. */
+static void drop_bare(struct strv *list, const char *name)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (!str_eq(list->v[i], name))
+			continue;
+		free(list->v[i]);
+		memmove(&list->v[i], &list->v[i + 1], (list->n - i) * sizeof *list->v);
+		list->n--;
+		return;
+	}
+}
+
+static void set_bare(struct strv *list, const char *name)
+{
+	/* An entry with a value becomes "NAME=" first, which can be told from others and be cut. */
+	strv_set_env(list, name, "");
+	for (size_t i = 0; i < list->n; i++)
+		if (strncmp(list->v[i], name, strlen(name)) == 0 && str_eq(list->v[i] + strlen(name), "="))
+			list->v[i][strlen(name)] = '\0';
+}
+
 static void overlay_env(struct sandbox_block *to, const struct sandbox_block *over, struct strv *list,
 			const struct strv *from)
 {
 	for (size_t i = 0; i < from->n; i++) {
 		auto_free char *name = xstrndup(from->v[i], strcspn(from->v[i], "="));
 		auto_free char *field = xasprintf("env.%.60s", name);
-		strv_set_env(list, name, from->v[i] + strlen(name) + 1);
+		drop_bare(list, name);
+		if (from->v[i][strlen(name)])
+			strv_set_env(list, name, from->v[i] + strlen(name) + 1);
+		else
+			set_bare(list, name);
 		source(to, over, field);
 	}
 }
@@ -241,7 +267,9 @@ int sandbox_overlay(struct sandbox_block *to, const struct sandbox_block *over, 
 	overlay_mounts(s, o);
 	overlay_secrets(to, over);
 	overlay_limits(to, over);
+	lifecycle_append(&s->lifecycle, &o->lifecycle);
 	append(&s->run_args, &o->run_args);
+	append(&s->warnings, &o->warnings);
 	return overlay_network(to, over, e);
 }
 
@@ -272,6 +300,8 @@ void sandbox_overlay_drop_content(struct sandbox_block *b)
 	strv_done(&s->env);
 	strv_done(&s->remote_env);
 	strv_done(&s->run_args);
+	strv_done(&s->warnings);
+	lifecycle_done(&s->lifecycle);
 	for (size_t i = 0; i < s->sources.n; i++)
 		if (!is_content(s->sources.v[i]))
 			strv_add(&sources, s->sources.v[i]);

@@ -3,8 +3,8 @@
  * Everybody's say is an input of one struct, so that this is a pure function and its table can be tested whole. Mode:
  * the node's block, then --sandbox, then the workflow's block, then ITERION_SANDBOX_DEFAULT, then none. Two statements
  * of one wish do not override each other: --sandbox=auto over a block that describes a sandbox keeps the block, and so
- * does a node's auto. Values come from the workflow's block with the node's laid over it; flags and environment name
- * modes and defaults, never values.
+ * does a node's auto. Values come from devcontainer.json, with the workflow's block laid over it and the node's over
+ * both; flags and environment name modes and defaults, never values.
  *
  * A node that brings an image of its own starts anew but for what the workflow allows (network, secrets, limits, host
  * state): a node must not get out of its workflow's network policy by naming another image.
@@ -198,8 +198,10 @@ static int choose_names(const struct sandbox_inputs *in, struct sandbox_resolved
 
 static int merge_blocks(const struct sandbox_inputs *in, struct sandbox_block *ret, struct err *e)
 {
-	int r = in->workflow ? sandbox_overlay(ret, in->workflow, e) : 0;
+	int r = in->devcontainer ? sandbox_overlay(ret, in->devcontainer, e) : 0;
 
+	if (r == 0 && in->workflow)
+		r = sandbox_overlay(ret, in->workflow, e);
 	if (r < 0 || !in->node)
 		return r;
 	if (has_origin(in->node) && !(in->node->given.mode && in->node->spec.mode == SANDBOX_INHERIT))
@@ -207,14 +209,31 @@ static int merge_blocks(const struct sandbox_inputs *in, struct sandbox_block *r
 	return sandbox_overlay(ret, in->node, e);
 }
 
+static int decide(const struct sandbox_inputs *in, struct decision *ret, struct err *e)
+{
+	int r = decide_run(in, ret, e);
+
+	if (r == 0 && in->node)
+		*ret = decide_node(in, *ret);
+	return r;
+}
+
+int sandbox_decide_mode(const struct sandbox_inputs *in, enum sandbox_mode *ret, struct err *e)
+{
+	struct decision d;
+	int r = decide(in, &d, e);
+
+	if (r == 0)
+		*ret = d.mode;
+	return r;
+}
+
 static int fill(const struct sandbox_inputs *in, struct sandbox_resolved *ret, struct err *e)
 {
 	auto_sandbox_block merged = {0};
 	struct decision d;
 
-	int r = decide_run(in, &d, e);
-	if (r == 0 && in->node)
-		d = decide_node(in, d);
+	int r = decide(in, &d, e);
 	/* Of a sandbox that is not made nothing else matters, also not whether it could be. */
 	if (r == 0 && d.mode != SANDBOX_NONE)
 		r = merge_blocks(in, &merged, e);

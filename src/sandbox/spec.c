@@ -104,11 +104,13 @@ void sandbox_spec_done(struct sandbox_spec *s)
 	free(s->build.target);
 	free(s->user);
 	free(s->workspace_folder);
+	lifecycle_done(&s->lifecycle);
 	free(s->post_create);
 	free(s->mode_source);
 	free(s->host_state_source);
 	struct strv *const lists[] = {&s->build.args,	   &s->build.cache_from, &s->env,      &s->remote_env,
-				      &s->network.presets, &s->network.rules,	 &s->run_args, &s->sources};
+				      &s->network.presets, &s->network.rules,	 &s->run_args, &s->sources,
+				      &s->warnings};
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		strv_done(lists[i]);
 	*s = (struct sandbox_spec){0};
@@ -185,6 +187,8 @@ void sandbox_spec_copy(struct sandbox_spec *ret, const struct sandbox_spec *from
 	ret->remote_env = copy_list(&from->remote_env);
 	ret->user = copy_text(from->user);
 	ret->workspace_folder = copy_text(from->workspace_folder);
+	ret->lifecycle = (struct sandbox_lifecycle){0};
+	lifecycle_append(&ret->lifecycle, &from->lifecycle);
 	ret->post_create = copy_text(from->post_create);
 	ret->network.presets = copy_list(&from->network.presets);
 	ret->network.rules = copy_list(&from->network.rules);
@@ -192,6 +196,7 @@ void sandbox_spec_copy(struct sandbox_spec *ret, const struct sandbox_spec *from
 	ret->mode_source = copy_text(from->mode_source);
 	ret->host_state_source = copy_text(from->host_state_source);
 	ret->sources = copy_list(&from->sources);
+	ret->warnings = copy_list(&from->warnings);
 }
 
 static bool lists_equal(const struct strv *a, const struct strv *b)
@@ -267,5 +272,6 @@ bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec 
 	       str_eq(a->post_create, b->post_create) && build_equal(&a->build, &b->build) &&
 	       network_equal(&a->network, &b->network) && limits_equal(&a->limits, &b->limits) &&
 	       env_equal(&a->env, &b->env) && env_equal(&a->remote_env, &b->remote_env) &&
-	       lists_equal(&a->run_args, &b->run_args) && mounts_equal(a, b) && secrets_equal(a, b);
+	       lifecycle_equal(&a->lifecycle, &b->lifecycle) && lists_equal(&a->run_args, &b->run_args) &&
+	       mounts_equal(a, b) && secrets_equal(a, b);
 }

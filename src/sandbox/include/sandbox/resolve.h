@@ -19,6 +19,7 @@ struct sandbox_inputs {
 		const char *driver;	   /* ITERION_SANDBOX_DRIVER */
 		const char *default_image; /* ITERION_SANDBOX_DEFAULT_IMAGE */
 	} env;
+	const struct sandbox_block *devcontainer; /* lies under the workflow's block; given when the mode asks for it */
 	const struct sandbox_block *workflow;
 	const struct sandbox_block *node; /* NULL: for the run as a whole */
 	const char *builtin_image;	  /* sandbox_builtin_image */
@@ -34,6 +35,10 @@ struct sandbox_resolved {
 	const char *default_image_source; /* static */
 	bool default_image_chosen;	  /* by flag or environment, not the program's own */
 };
+
+/* The mode alone, by the rules of sandbox_resolve: whether a devcontainer.json is to be looked for (SANDBOX_AUTO). */
+int sandbox_decide_mode(const struct sandbox_inputs *in, enum sandbox_mode *ret, struct err *e)
+	__attribute__((warn_unused_result));
 
 /* Resolves everything but the image of mode auto, which depends on the driver: choose one (driver and driver_source say
  * what was asked for), then call sandbox_settle. Returns 0 (sandbox_resolved_done frees), or -EINVAL with what is wrong

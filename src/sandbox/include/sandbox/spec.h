@@ -4,6 +4,7 @@
 
 #include <base/str.h>
 #include <net/policy.h>
+#include <sandbox/lifecycle.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,11 +63,12 @@ struct sandbox_spec {
 	size_t n_mounts;
 	size_t cap_mounts;
 	struct strv env;	/* "NAME=value": for the container and every exec */
-	struct strv remote_env; /* execs only */
+	struct strv remote_env; /* execs only; also "NAME": not set, and ${containerEnv:…} (sandbox/devcontainer.h) */
 	char *user;
 	char *workspace_folder; /* where the workspace stands inside; NULL: at its own path */
 	enum host_state host_state;
-	char *post_create;
+	struct sandbox_lifecycle lifecycle;
+	char *post_create; /* runs behind the commands of STAGE_POST_CREATE */
 	struct sandbox_network network;
 	struct sandbox_secret *secrets;
 	size_t n_secrets;
@@ -77,6 +79,7 @@ struct sandbox_spec {
 	char *mode_source;
 	char *host_state_source;
 	struct strv sources; /* "FIELD=phrase" for every other value that was given: image, user, env.NAME, … */
+	struct strv warnings; /* "CODE=message": asked for and not honoured; each becomes an event at the start */
 };
 
 void sandbox_spec_done(struct sandbox_spec *s);
