@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int absolute(const char *path, const struct store_where *w, char **ret, struct err *e)
 {
@@ -47,23 +48,50 @@ int store_locate(const struct store_where *w, char **ret, struct err *e)
 	return -EINVAL;
 }
 
-static bool is_there(const char *dir, const char *name, bool folder)
+static bool is_there(const char *dir, const char *name)
 {
 	auto_free char *path = path_join(dir, name);
 	struct stat st;
 
-	return stat(path, &st) == 0 && (!folder || S_ISDIR(st.st_mode));
+	return stat(path, &st) == 0;
+}
+
+/* A folder of our own, not a link to one: what somebody else made must not decide where runs are written. */
+static char *own_store(const char *dir, const char *home)
+{
+	auto_free char *path = path_join(dir, ".iterion");
+	struct stat st;
+
+	if (str_eq(dir, home) || lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return NULL;
+	return TAKE_PTR(path);
+}
+
+/* The folder that holds .git, from dir upwards; NULL outside of a repository. */
+static char *repository_of(const char *dir)
+{
+	auto_free char *at = xstrdup(dir);
+
+	while (!is_there(at, ".git")) {
+		if (str_eq(at, "/"))
+			return NULL;
+		char *parent = path_parent(at);
+		free(at);
+		at = parent;
+	}
+	return TAKE_PTR(at);
 }
 
 char *store_find_in_workspace(const char *workspace, const char *home)
 {
 	auto_free char *dir = path_clean(workspace);
+	auto_free char *root = dir ? repository_of(dir) : NULL;
 
+	/* Outside of a repository only the workspace itself counts: above it may be anybody's. */
 	while (dir) {
-		if ((!home || !str_eq(dir, home)) && is_there(dir, ".iterion", true))
-			return path_join(dir, ".iterion");
-		if (is_there(dir, ".git", false) || str_eq(dir, "/"))
-			return NULL;
+		char *found = own_store(dir, home);
+		if (found || !root || str_eq(dir, root))
+			return found;
 		char *parent = path_parent(dir);
 		free(dir);
 		dir = parent;

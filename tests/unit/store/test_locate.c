@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -89,6 +90,27 @@ static void test_find(void **state)
 	check_find(top, "plain/x", "home", NULL);
 	check_find(top, "home", "home", NULL);
 	check_find(top, "outer/inner", "home", NULL); /* the repository ends at its .git */
+	/* Outside of a repository what stands above may be anybody's. */
+	make(top, "shared/.iterion");
+	make(top, "shared/mine/.iterion");
+	make(top, "shared/work/deep");
+	check_find(top, "shared/mine", "home", "shared/mine/.iterion");
+	check_find(top, "shared/work/deep", "home", NULL);
+	/* A link is no folder of ours. */
+	make(top, "linked/.git");
+	char *link = xasprintf("%s/linked/.iterion", top), *to = xasprintf("%s/shared/.iterion", top);
+	assert_int_equal(symlink(to, link), 0);
+	check_find(top, "linked", "home", NULL);
+	if (geteuid() == 0) {
+		make(top, "foreign/.git");
+		make(top, "foreign/.iterion");
+		char *foreign = xasprintf("%s/foreign/.iterion", top);
+		assert_int_equal(chown(foreign, 65534, 65534), 0);
+		check_find(top, "foreign", "home", NULL);
+		free(foreign);
+	}
+	free(link);
+	free(to);
 	tmp_remove(top);
 }
 

@@ -17,5 +17,6 @@ struct store_where {
 int store_locate(const struct store_where *w, char **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* The .iterion folder of the repository that holds workspace (absolute): looked for in the workspace and its parents,
- * up to the first that holds .git. NULL when there is none; the caller frees. home's own .iterion is not one. */
+ * up to the first that holds .git; outside of a repository in the workspace alone. It must be a folder (no link) that
+ * belongs to this user. NULL when there is none; the caller frees. home's own .iterion is not one. */
 char *store_find_in_workspace(const char *workspace, const char *home);
