@@ -2,15 +2,21 @@
 #include "commands.h"
 #include "output.h"
 #include "place.h"
+#include "sandbox_check.h"
+#include "sandbox_flags.h"
 #include "workflow.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/json.h>
+#include <base/str.h>
+
+#include <string.h>
 
 struct validate_opts {
 	const char *workspace;
+	const char *devcontainer;
 	bool json;
 };
 
@@ -33,12 +39,17 @@ static int run(const struct invocation *inv, struct err *e)
 	const struct validate_opts *o = inv->options;
 	auto_free char *workspace = NULL;
 	auto_workflow w = {0};
+	auto_strv warnings = {0};
 
 	int r = place_workspace(o->workspace, &workspace, e);
 	if (r == 0)
 		r = workflow_read(inv->args[0], workspace, &w, e);
 	if (r < 0)
 		return r;
+	if (workflow_errors(&w) == 0)
+		sandbox_check_devcontainer(w.file, workspace, o->devcontainer, &w.sandbox, &warnings);
+	for (size_t i = 0; i < warnings.n; i++)
+		show_warning("%s", strchr(warnings.v[i], '=') + 1);
 	if (o->json) {
 		auto_json doc = workflow_findings_json(&w);
 		out_json(doc);
@@ -59,6 +70,7 @@ static const struct option_row options[] = {
 	 .value = "DIR",
 	 .offset = offsetof(struct validate_opts, workspace),
 	 .help = "what ${PROJECT_DIR} means in the file (default: the current folder)"},
+	DEVCONTAINER_ROW(struct validate_opts, devcontainer),
 	OPTIONS_END,
 };
 
@@ -80,7 +92,8 @@ const struct command command_validate = {
 	.summary = "check a workflow file",
 	.about =
 		"Parses FILE and checks it as a whole: unknown names, edges and loops, templates and expressions, "
-		"schemas, the sandbox block with its network rules. Each finding has a code, its place with the source "
+		"schemas, the sandbox block with its network rules, and in mode auto the devcontainer.json of the "
+		"workspace. Each finding has a code, its place with the source "
 		"line, and where possible what to write instead. Nothing is run and nothing is created.",
 	.examples = examples,
 	.exits = exits,

@@ -4,6 +4,7 @@
 
 #include <base/mem.h>
 #include <base/str.h>
+#include <sandbox/devcontainer.h>
 #include <sandbox/spec.h>
 
 #include <stdlib.h>
@@ -41,5 +42,5 @@ void program_env(struct strv *env, const struct sandbox_spec *spec, const char *
 	if (home)
 		strv_set_env(env, "HOME", home);
 	add_list(env, &spec->env);
-	add_list(env, &spec->remote_env);
+	devcontainer_apply_remote_env(env, &spec->remote_env);
 }

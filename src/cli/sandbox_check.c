@@ -6,8 +6,10 @@
 #include "sandbox_check.h"
 
 #include <base/mem.h>
+#include <base/str.h>
 #include <dsl/ast.h>
 #include <sandbox/block.h>
+#include <sandbox/devcontainer.h>
 #include <sandbox/resolve.h>
 #include <sandbox/vars.h>
 
@@ -65,6 +67,43 @@ void sandbox_check_file(const struct dsl_file *file, const char *workspace, stru
 		check_spec(&workflow, NULL, b->pos, ret);
 	for (size_t i = 0; i < file->n_nodes; i++)
 		check_node(file->nodes[i], &v, b ? &workflow : NULL, ok, ret);
+}
+
+void sandbox_check_devcontainer(const struct dsl_file *file, const char *workspace, const char *asked,
+				struct sandbox_findings *ret, struct strv *warnings)
+{
+	const struct dsl_sandbox *b = file->workflow ? file->workflow->sandbox : NULL;
+	const struct sandbox_vars v = {
+		.env = (const char *const *)environ,
+		.workspace = workspace,
+		.container_workspace = b ? b->workspace_folder.s : NULL,
+	};
+	const struct dsl_pos pos = b ? b->pos : (struct dsl_pos){.line = 1, .column = 1};
+	auto_sandbox_block workflow = {0};
+	auto_sandbox_block devcontainer = {0};
+	struct sandbox_inputs in = {.workflow = b ? &workflow : NULL, .builtin_image = "image"};
+	enum sandbox_mode mode;
+	struct err e = ERR_INIT;
+	bool there = false;
+
+	/* A block that is wrong has been told. */
+	if (b && sandbox_block_load(file->name, b, &v, "workflow sandbox: block", &workflow, NULL) < 0)
+		return;
+	if (sandbox_decide_mode(&in, &mode, NULL) < 0 || (mode != SANDBOX_AUTO && !asked))
+		return;
+	int r = devcontainer_take(workspace, asked, v.env, workflow.spec.workspace_folder, &devcontainer, &there, &e);
+	if (r == 0 && there) {
+		auto_sandbox_resolved resolved = {0};
+		in.devcontainer = &devcontainer;
+		in.flag.mode = mode == SANDBOX_NONE ? "auto" : NULL;
+		r = sandbox_resolve(&in, &resolved, &e);
+		if (r == 0)
+			r = sandbox_settle(&resolved, true, &e);
+		for (size_t i = 0; r == 0 && i < resolved.spec.warnings.n; i++)
+			strv_add(warnings, resolved.spec.warnings.v[i]);
+	}
+	if (r < 0)
+		add(ret, pos, &e);
 }
 
 void sandbox_findings_done(struct sandbox_findings *f)

@@ -10,8 +10,10 @@
 #include <driver/driver.h>
 #include <dsl/ast.h>
 #include <sandbox/block.h>
+#include <sandbox/devcontainer.h>
 #include <sandbox/vars.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -77,17 +79,38 @@ static int settle(const struct sandbox_flags *f, struct sandbox_choice *c, struc
 	return as_usage(sandbox_settle(&c->resolved, host_toolchain, e), e);
 }
 
+/* The repository's devcontainer.json, when the sandbox is one of mode auto or the user named it. */
+static int load_devcontainer(const struct sandbox_flags *f, const struct sandbox_inputs *in, const char *workspace,
+			     struct sandbox_block *ret, bool *ret_there, struct err *e)
+{
+	enum sandbox_mode mode;
+	int r = as_usage(sandbox_decide_mode(in, &mode, e), e);
+
+	if (r < 0)
+		return r;
+	if (f->devcontainer && mode == SANDBOX_NONE && !str_eq(f->devcontainer, "none")) {
+		r = err_set(e, ERR_USAGE, EINVAL, "--devcontainer: no sandbox is asked for that it could describe");
+		err_hint(e, "add --sandbox=auto");
+		return r;
+	}
+	if (mode != SANDBOX_AUTO && (!f->devcontainer || mode == SANDBOX_NONE))
+		return 0;
+	return devcontainer_take(workspace, f->devcontainer, (const char *const *)environ,
+				 in->workflow ? in->workflow->spec.workspace_folder : NULL, ret, ret_there, e);
+}
+
 int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_flags *network,
 			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
 {
 	auto_sandbox_block block = {0};
-	bool there;
+	auto_sandbox_block devcontainer = {0};
+	bool there, has_devcontainer = false;
 
 	int r = load_block(file, workspace, &block, &there, e);
 	if (r < 0)
 		return r;
 	char *image = sandbox_builtin_image(ITERION_VERSION);
-	const struct sandbox_inputs in = {
+	struct sandbox_inputs in = {
 		.flag = {.mode = f->mode, .host_state = f->host_state, .driver = f->driver},
 		.env =
 			{
@@ -99,7 +122,10 @@ int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_fl
 		.workflow = there ? &block : NULL,
 		.builtin_image = image,
 	};
-	r = as_usage(sandbox_resolve(&in, &ret->resolved, e), e);
+	r = load_devcontainer(f, &in, workspace, &devcontainer, &has_devcontainer, e);
+	in.devcontainer = has_devcontainer ? &devcontainer : NULL;
+	if (r == 0)
+		r = as_usage(sandbox_resolve(&in, &ret->resolved, e), e);
 	free(image);
 	if (r < 0)
 		return r;

@@ -13,10 +13,17 @@ struct sandbox_flags {
 	const char *mode;	/* NULL: not given */
 	const char *driver;	/* NULL: not given */
 	const char *host_state; /* NULL: not given */
+	const char *devcontainer; /* NULL: not given */
 };
 
 extern const char *const sandbox_mode_words[];
 extern const char *const host_state_words[];
+
+#define DEVCONTAINER_ROW(type, member)                                                                                 \
+	{                                                                                                              \
+		.name = "devcontainer", .kind = OPTION_STRING, .value = "PATH", .offset = offsetof(type, member),      \
+		.help = "the devcontainer.json of a sandbox in mode auto, or none (default: the workspace's)"          \
+	}
 
 /* Rows for a command whose options have a struct sandbox_flags as `member`. */
 #define SANDBOX_FLAG_ROWS(type, member)                                                                                \
@@ -31,6 +38,7 @@ extern const char *const host_state_words[];
 		 .value = "NAME",                                                                                      \
 		 .offset = offsetof(type, member.driver),                                                              \
 		 .help = "how the sandbox is made: native, or noop to run unsandboxed (default: what works here)"},    \
+		DEVCONTAINER_ROW(type, member.devcontainer),                                                           \
 	{                                                                                                              \
 		.name = "sandbox-host-state", .kind = OPTION_WORD, .value = "STATE", .words = host_state_words,        \
 		.offset = offsetof(type, member.host_state), .help = "what of the user's home is mounted"              \

@@ -1,6 +1,13 @@
-/* post_create: `sh -c COMMAND` in the workspace. Its stdout and stderr share one pipe, of which the last 4 KiB are kept
- * for the message when it fails. As for nodes, its end is the end of the shell, not of what it left in the background:
- * what stands in the pipe then is read, and no more is waited for. */
+/* The commands of a sandbox's start: those of devcontainer.json in their order, and the block's post_create (`sh -c
+ * COMMAND`) behind postCreateCommand, which it is the counterpart of. A stage is over when all its commands have ended
+ * well; the first that fails ends the start, and the session takes the sandbox away from the others.
+ *
+ * A command's stdout and stderr share one pipe, of which the last 4 KiB are kept for the message when it fails. As for
+ * nodes, its end is the end of the program, not of what it left in the background: what stands in the pipe then is read,
+ * and no more is waited for.
+ *
+ * The list lives until the last command has ended, which may be after the session has its answer; from then on it emits
+ * events but says no more. */
 #include "post_create.h"
 #include "session_priv.h"
 
@@ -10,6 +17,7 @@
 #include <base/file.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <sandbox/devcontainer.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +28,24 @@
 
 enum { TAIL = 4096, CHUNK = 16 * 1024 };
 
-struct hook {
+/* The stages with post_create among them. */
+enum step { ON_CREATE, UPDATE_CONTENT, POST_CREATE, BLOCK_POST_CREATE, POST_START, STEPS };
+
+struct list {
 	struct session *session;
-	session_done_cb done;
+	session_done_cb done; /* NULL: it was called */
 	void *arg;
+	unsigned step; /* the next one */
+	size_t running;
+};
+
+struct hook {
+	struct list *list;
+	char *name;
 	uv_poll_t poll;
 	int out; /* our end of the pipe */
 	struct buf tail;
 	uint64_t begin_ns;
-	struct err why; /* kind ERR_NONE: it succeeded */
 };
 
 static void keep_tail(struct hook *h, const char *data, size_t len)
@@ -65,36 +82,39 @@ static void on_output(uv_poll_t *poll, int status, int events)
 		uv_poll_stop(poll);
 }
 
-static void on_poll_closed(uv_handle_t *handle)
+static void hook_free(struct hook *h)
 {
-	struct hook *h = handle->data;
-
-	h->done(h->arg, h->why.kind == ERR_NONE ? NULL : &h->why);
 	close_quietly(h->out);
 	buf_done(&h->tail);
+	free(h->name);
 	free(h);
 }
 
-static void explain(struct hook *h, const struct exec_status *st)
+static void on_poll_closed(uv_handle_t *handle)
+{
+	hook_free(handle->data);
+}
+
+static void explain(const struct hook *h, const struct exec_status *st, struct err *e)
 {
 	const char *how = st->end == EXEC_EXITED ? "exit code" : st->end == EXEC_SIGNALED ? "signal" : "errno";
 
 	if (st->end == EXEC_LOST)
-		(void)err_set(&h->why, ERR_SANDBOX, ECHILD, "post_create: the sandbox ended under it");
+		(void)err_set(e, ERR_SANDBOX, ECHILD, "%s: the sandbox ended under it", h->name);
 	else
-		(void)err_set(&h->why, ERR_SANDBOX, EIO, "post_create failed with %s %d; its last words: %s", how,
-			      st->code, h->tail.len ? buf_str(&h->tail) : "none");
-	err_hint(&h->why, "Run the command with `iterion sandbox exec -- sh -c '…'` to see what it needs.");
+		(void)err_set(e, ERR_SANDBOX, EIO, "%s failed with %s %d; its last words: %s", h->name, how, st->code,
+			      h->tail.len ? buf_str(&h->tail) : "none");
+	err_hint(e, "Run the command with `iterion sandbox exec -- sh -c '…'` to see what it needs.");
 }
 
 static void emit(const struct hook *h, const struct exec_status *st)
 {
-	const struct session *s = h->session;
+	const struct session *s = h->list->session;
 
 	if (!s->p.on_event)
 		return;
 	auto_json d = json_object();
-	json_put_str(d, "name", "post_create");
+	json_put_str(d, "name", h->name);
 	json_put(d, "duration_ms", json_real((double)((clock_ns() - h->begin_ns) / 1000u) / 1000.0));
 	json_put_int(d, "exit_code",
 		     st->end == EXEC_EXITED	? st->code
@@ -103,42 +123,81 @@ static void emit(const struct hook *h, const struct exec_status *st)
 	s->p.on_event(s->p.arg, "sandbox_post_create", d);
 }
 
+static void answer(struct list *l, const struct err *e)
+{
+	session_done_cb done = TAKE_PTR(l->done);
+
+	if (done)
+		done(l->arg, e);
+}
+
+static void advance(struct list *l);
+
 static void on_ended(void *arg, const struct exec_status *st)
 {
 	struct hook *h = arg;
+	struct list *l = h->list;
 
 	(void)drain(h);
 	emit(h, st);
-	if (st->end != EXEC_EXITED || st->code != 0)
-		explain(h, st);
+	l->running--;
+	if (st->end != EXEC_EXITED || st->code != 0) {
+		struct err why = ERR_INIT;
+		explain(h, st, &why);
+		answer(l, &why);
+	}
 	uv_poll_stop(&h->poll);
 	uv_close((uv_handle_t *)&h->poll, on_poll_closed);
+	advance(l);
 }
 
-static int start(struct hook *h, struct err *e)
+/* What a command's programs find: the container's own variables, those that are for execs only, and the proxy's. */
+static void make_env(const struct session *s, struct strv *own, struct strv *env)
 {
-	struct session *s = h->session;
-	const char *const argv[] = {"sh", "-c", s->spec.post_create, NULL};
-	auto_strv env = {0};
-	int fds[2];
-	struct exec *x;
-
-	strv_set_env(&env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	strv_set_env(&env, "HOME", session_home(s));
+	strv_set_env(own, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	strv_set_env(own, "HOME", session_home(s));
 	for (size_t i = 0; i < s->spec.env.n; i++)
-		strv_add(&env, s->spec.env.v[i]);
-	session_add_env(s, &env);
+		strv_add(own, s->spec.env.v[i]);
+	for (size_t i = 0; i < own->n; i++)
+		strv_add(env, own->v[i]);
+	devcontainer_apply_remote_env(env, &s->spec.remote_env);
+	session_add_env(s, env);
+}
+
+/* The pipe and the watch on it. */
+static int watch(struct hook *h, int *ret_write_end, struct err *e)
+{
+	int fds[2];
+
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_sys(e, errno, "make a pipe for post_create");
+		return err_sys(e, errno, "make a pipe for %s", h->name);
 	h->out = fds[0];
-	auto_fd write_end = fds[1];
+	*ret_write_end = fds[1];
 	int r = fd_set_nonblock(h->out, true);
 	if (r == 0)
-		r = uv_poll_init(s->p.loop, &h->poll, h->out);
+		r = uv_poll_init(h->list->session->p.loop, &h->poll, h->out);
 	if (r < 0)
-		return err_sys(e, -r, "watch the output of post_create");
+		return err_sys(e, -r, "watch the output of %s", h->name);
 	h->poll.data = h;
-	const struct exec_opts o = {.argv = argv,
+	return 0;
+}
+
+static int exec_command(struct hook *h, const struct strv *argv, struct err *e)
+{
+	struct session *s = h->list->session;
+	auto_strv own = {0};
+	auto_strv env = {0};
+	auto_strv words = {0};
+	auto_fd write_end = -1;
+	struct exec *x;
+
+	make_env(s, &own, &env);
+	for (size_t i = 0; i < argv->n; i++)
+		strv_take(&words, devcontainer_expand_env(&own, argv->v[i]));
+	int r = watch(h, &write_end, e);
+	if (r < 0)
+		return r;
+	const struct exec_opts o = {.argv = (const char *const *)words.v,
 				    .env = (const char *const *)env.v,
 				    .cwd = s->workspace_target,
 				    .stdio = {-1, write_end, write_end}};
@@ -148,19 +207,75 @@ static int start(struct hook *h, struct err *e)
 	return r;
 }
 
-void post_create_run(struct session *s, session_done_cb done, void *arg)
+static int start(struct list *l, const char *name, const struct strv *argv, struct err *e)
 {
 	struct hook *h = xcalloc(1, sizeof *h);
 
-	*h = (struct hook){.session = s, .done = done, .arg = arg, .out = -1, .begin_ns = clock_ns()};
+	*h = (struct hook){.list = l, .name = xstrdup(name), .out = -1, .begin_ns = clock_ns()};
 	h->tail = BUF_INIT(TAIL);
-	if (start(h, &h->why) == 0)
-		return;
-	if (h->poll.data) {
+	int r = exec_command(h, argv, e);
+	if (r == 0)
+		l->running++;
+	else if (h->poll.data)
 		uv_close((uv_handle_t *)&h->poll, on_poll_closed);
+	else
+		hook_free(h);
+	return r;
+}
+
+static int start_block(struct list *l, struct err *e)
+{
+	auto_strv argv = {0};
+
+	if (!l->session->spec.post_create)
+		return 0;
+	strv_add(&argv, "sh");
+	strv_add(&argv, "-c");
+	strv_add(&argv, l->session->spec.post_create);
+	return start(l, "post_create", &argv, e);
+}
+
+static int start_step(struct list *l, enum step step, struct err *e)
+{
+	static const enum sandbox_stage stages[STEPS] = {
+		[ON_CREATE] = STAGE_ON_CREATE,
+		[UPDATE_CONTENT] = STAGE_UPDATE_CONTENT,
+		[POST_CREATE] = STAGE_POST_CREATE,
+		[POST_START] = STAGE_POST_START,
+	};
+
+	if (step == BLOCK_POST_CREATE)
+		return start_block(l, e);
+	const struct sandbox_hook *h = &l->session->spec.lifecycle.stages[stages[step]];
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < h->n; i++)
+		r = start(l, h->v[i].name, &h->v[i].argv, e);
+	return r;
+}
+
+/* Starts what comes next when nothing runs, and ends the list behind the last. */
+static void advance(struct list *l)
+{
+	struct err why = ERR_INIT;
+
+	while (l->running == 0 && l->done && l->step < STEPS)
+		if (start_step(l, (enum step)l->step++, &why) < 0)
+			answer(l, &why);
+	if (l->running > 0)
 		return;
-	}
-	done(arg, &h->why);
-	close_quietly(h->out);
-	free(h);
+	answer(l, NULL);
+	free(l);
+}
+
+bool post_create_wanted(const struct sandbox_spec *spec)
+{
+	return spec->post_create || !lifecycle_empty(&spec->lifecycle);
+}
+
+void post_create_run(struct session *s, session_done_cb done, void *arg)
+{
+	struct list *l = xcalloc(1, sizeof *l);
+
+	*l = (struct list){.session = s, .done = done, .arg = arg};
+	advance(l);
 }

@@ -78,7 +78,8 @@ static void check_started(struct session *s)
 	s->was_started = true;
 	session_emit_started(s);
 	session_emit_host_state(s);
-	if (s->spec.post_create && s->spec.mode != SANDBOX_NONE)
+	session_emit_warnings(s);
+	if (post_create_wanted(&s->spec) && s->spec.mode != SANDBOX_NONE)
 		post_create_run(s, on_post_create, s);
 	else
 		started(s);
@@ -156,6 +157,30 @@ static void on_summary(void *arg, const struct proxy_host_total *t, size_t n)
 	session_emit_summary(arg, t, n);
 }
 
+/* An init and no-new-privileges are what every sandbox has. */
+static bool wants_run_args(const struct sandbox_spec *spec)
+{
+	for (size_t i = 0; i < spec->run_args.n; i++)
+		if (!str_eq(spec->run_args.v[i], "--init") &&
+		    !str_eq(spec->run_args.v[i], "--security-opt=no-new-privileges"))
+			return true;
+	return false;
+}
+
+static int cannot_give(const struct session *s, const char *field, struct err *e)
+{
+	const char *source = strv_get_env(&s->spec.sources, field);
+	bool ours = source && str_ends(source, "devcontainer.json");
+
+	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "the sandbox asks for %s%s%s%s, which the %s driver cannot give",
+			field, source ? " (" : "", source ? source : "", source ? ")" : "", driver_name(s->driver));
+	err_hint(e, "Take it out of the %s, or choose a driver that has it with --sandbox-driver "
+		    "(`iterion sandbox exec --help` lists them)%s.",
+		 ours ? "file" : "sandbox block",
+		 ours ? "; --devcontainer=none makes a sandbox without that file" : "");
+	return r;
+}
+
 /* What the spec asks for and the driver cannot do is an error, never left out. */
 static int check_caps(const struct session *s, struct err *e)
 {
@@ -176,17 +201,14 @@ static int check_caps(const struct session *s, struct err *e)
 		{"secrets", spec->n_secrets > 0, c->secrets},
 		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
 		{"post_create", spec->post_create != NULL, c->host_toolchain},
+		{"commands of devcontainer.json", !lifecycle_empty(&spec->lifecycle), c->host_toolchain},
+		/* Words for a container's making: who takes an image makes containers. */
+		{"run_args", wants_run_args(spec), c->image},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (!rows[i].asked || rows[i].can)
-			continue;
-		int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "the sandbox asks for %s, which the %s driver cannot give",
-				rows[i].field, driver_name(s->driver));
-		err_hint(e, "Take it out of the sandbox block, or choose a driver that has it with --sandbox-driver "
-			    "(`iterion sandbox exec --help` lists them).");
-		return r;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].asked && !rows[i].can)
+			return cannot_give(s, rows[i].field, e);
 	return 0;
 }
 

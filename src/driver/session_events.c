@@ -1,5 +1,6 @@
 /* The events of a session, as docs/events.md describes them. A token or a secret's value has no way into one: none of
  * the fields here holds any. */
+#include "post_create.h"
 #include "session_priv.h"
 
 #include <base/json.h>
@@ -60,7 +61,7 @@ void session_emit_started(const struct session *s)
 	json_put_str(d, "mode", sandbox_mode_name(spec->mode));
 	json_put_str(d, "source", spec->mode_source);
 	json_put(d, "image", spec->image ? json_string(spec->image) : json_null());
-	json_put_bool(d, "has_post_create", spec->post_create != NULL);
+	json_put_bool(d, "has_post_create", post_create_wanted(spec));
 	json_put_str(d, "workspace_folder", s->workspace_target);
 	json_put(d, "network", network_json(s));
 	json_put(ms, "prepare", json_real(ms_between(s->begin_ns, s->prepared_ns)));
@@ -98,6 +99,17 @@ void session_emit_host_state(const struct session *s)
 	json_put(d, "mounts", list_json(&h->mounts));
 	json_put(d, "skipped", skipped);
 	emit(s, "sandbox_host_state_mounted", d);
+}
+
+void session_emit_warnings(const struct session *s)
+{
+	for (size_t i = 0; i < s->spec.warnings.n; i++) {
+		const char *entry = s->spec.warnings.v[i], *message = strchr(entry, '=') + 1;
+		json_t *d = json_object();
+		json_put(d, "code", json_text(entry, (size_t)(message - entry - 1)));
+		json_put_str(d, "message", message);
+		emit(s, "sandbox_warning", d);
+	}
 }
 
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b)

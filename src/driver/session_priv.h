@@ -52,6 +52,7 @@ void session_add_env(const struct session *s, struct strv *env);
 /* Each emits one event by the session's on_event, when it has one. */
 void session_emit_started(const struct session *s);
 void session_emit_host_state(const struct session *s);
+void session_emit_warnings(const struct session *s);
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b);
 void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n);
 void session_emit_stopped(const struct session *s);

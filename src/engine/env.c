@@ -5,6 +5,7 @@
 
 #include <base/mem.h>
 #include <driver/session.h>
+#include <sandbox/devcontainer.h>
 #include <sandbox/spec.h>
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ void env_build(const struct engine *en, const struct place *place, const char *n
 	set(to, "TZ", host_value(en, "TZ"));
 	if (place->isolated) {
 		add_list(to, &place->spec->env);
-		add_list(to, &place->spec->remote_env);
+		devcontainer_apply_remote_env(to, &place->spec->remote_env);
 	}
 	set(to, "ITERION_RUN_ID", en->run_id);
 	set(to, "ITERION_RUN_NAME", en->p.run_name);

@@ -430,3 +430,31 @@ int devcontainer_to_block(struct devcontainer *d, struct sandbox_block *ret, str
 	*ret = out;
 	return 0;
 }
+
+int devcontainer_take(const char *workspace, const char *asked, const char *const *env, const char *folder,
+		      struct sandbox_block *ret, bool *ret_there, struct err *e)
+{
+	auto_devcontainer_file file = {0};
+	auto_devcontainer d = NULL;
+	int r = 0;
+
+	if (!asked)
+		r = devcontainer_find(workspace, &file, e);
+	else if (!str_eq(asked, "none"))
+		r = devcontainer_read(workspace, asked, &file, e);
+	if (r == 0 && file.path) {
+		const struct devcontainer_params p = {
+			.workspace = workspace,
+			.path = file.path,
+			.env = env,
+			.folder = folder,
+			.default_folder = workspace,
+		};
+		r = devcontainer_load(&p, file.text, file.len, &d, e);
+	}
+	if (r == 0 && d)
+		r = devcontainer_to_block(d, ret, e);
+	if (r == 0)
+		*ret_there = d != NULL;
+	return r;
+}

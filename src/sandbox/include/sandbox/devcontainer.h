@@ -2,6 +2,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct devcontainer;
@@ -60,6 +61,12 @@ json_t *devcontainer_workspace(const struct devcontainer *d);
  * -EINVAL with "file:line:column: devcontainer FIELD: …" and a hint. */
 int devcontainer_to_block(struct devcontainer *d, struct sandbox_block *ret, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* All of that for one run: asked is a path, "none" for no file at all, or NULL for the one that is found. folder is where
+ * the workspace stands inside when somebody else decided that (NULL: as the file says, else at its own path). *ret_there:
+ * whether there was a file; only then ret is filled. */
+int devcontainer_take(const char *workspace, const char *asked, const char *const *env, const char *folder,
+		      struct sandbox_block *ret, bool *ret_there, struct err *e) __attribute__((warn_unused_result));
 
 /* ${devcontainerId}: the reference's algorithm, over the labels that it gives a container (devcontainer.local_folder
  * and devcontainer.config_file): their JSON's SHA-256 in base 32 with the digits 0-9 and a-v, 52 of them. */
