@@ -11,6 +11,7 @@ extern const struct command command_logs;
 extern const struct command command_network_check;
 extern const struct command command_proxy;
 extern const struct command command_report;
+extern const struct command command_resume;
 extern const struct command command_run;
 extern const struct command command_sandbox_exec;
 extern const struct command command_sandbox_gc;

@@ -8,13 +8,22 @@
 
 #include <stdlib.h>
 
-struct branch *branch_new(struct engine *en, char *id, struct group *g, const struct dsl_node *node, json_t *input)
+struct branch *branch_add(struct engine *en, char *id, const struct dsl_node *node, json_t *input)
 {
 	struct branch *b = xcalloc(1, sizeof *b);
 
-	*b = (struct branch){.id = id, .group = g, .node = node, .input = input};
+	*b = (struct branch){.id = id, .node = node, .input = input};
 	*en->branches_end = b;
 	en->branches_end = &b->next;
+	return b;
+}
+
+struct branch *branch_new(struct engine *en, char *id, struct group *g, const struct dsl_node *node, json_t *input)
+{
+	struct branch *b = branch_add(en, id, node, input);
+
+	b->group = g;
+	large_keep(en, node->name.s, input);
 	if (id) {
 		json_t *d = json_object();
 		json_put_str(d, "node", node->name.s);
@@ -22,6 +31,13 @@ struct branch *branch_new(struct engine *en, char *id, struct group *g, const st
 		engine_emit(en, "branch_started", id, NULL, d);
 	}
 	return b;
+}
+
+void branch_begin(struct engine *en)
+{
+	const struct dsl_node *entry = dsl_find_node(en->p.file, en->workflow->entry.s);
+
+	(void)branch_new(en, NULL, NULL, entry, json_incref(en->vars));
 }
 
 void branch_remove(struct engine *en, struct branch *b)
@@ -34,6 +50,7 @@ void branch_remove(struct engine *en, struct branch *b)
 	if (en->branches_end == &b->next)
 		en->branches_end = p;
 	json_decref(b->input);
+	free(b->interaction);
 	free(b->id);
 	free(b);
 }
@@ -58,6 +75,7 @@ static void leave(struct engine *en, struct branch *b, const struct dsl_node *jo
 
 void branch_go(struct engine *en, struct branch *b, const struct dsl_node *node, json_t *input)
 {
+	large_keep(en, node->name.s, input);
 	if (b->group && group_is_join(en, b->group, node)) {
 		leave(en, b, node, input, NULL);
 		return;

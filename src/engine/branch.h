@@ -4,9 +4,10 @@
 #include "engine_priv.h"
 
 enum branch_state {
-	BRANCH_READY,  /* its node is to be started */
-	BRANCH_ACTIVE, /* its node is under way */
-	BRANCH_FORKED, /* its node is a router whose branches are under way */
+	BRANCH_READY,	/* its node is to be started */
+	BRANCH_ACTIVE,	/* its node is under way */
+	BRANCH_FORKED,	/* its node is a router whose branches are under way */
+	BRANCH_WAITING, /* its node waits for a person */
 };
 
 struct branch {
@@ -15,6 +16,7 @@ struct branch {
 	enum branch_state state;
 	const struct dsl_node *node;
 	json_t *input;
+	char *interaction; /* the question that waits, or has been answered; NULL: none */
 	struct branch *next;
 };
 
@@ -22,6 +24,8 @@ struct branch {
 
 /* A new branch that is ready to run node; id (NULL or allocated) and input are taken. */
 struct branch *branch_new(struct engine *en, char *id, struct group *g, const struct dsl_node *node, json_t *input);
+/* The same without an event, for a branch that was there before; it has no group yet. */
+struct branch *branch_add(struct engine *en, char *id, const struct dsl_node *node, json_t *input);
 /* Takes it out of the run and frees it. */
 void branch_remove(struct engine *en, struct branch *b);
 /* Goes on at a node with an input (taken): becomes ready there, or arrives at its group's join and is gone. */
@@ -42,8 +46,16 @@ bool group_tolerates(struct engine *en, struct group *g, const struct dsl_node *
 void group_branch_ended(struct engine *en, struct group *g, const char *branch_id, const struct dsl_node *node,
 			json_t *input, const struct err *e);
 const struct dsl_node *group_router(const struct group *g);
-/* What waits at joins, for the checkpoint: [{"router","node_id","input"}]. */
-json_t *groups_waiting(const struct engine *en);
+/* The group that b's router made, or NULL. */
+struct group *group_of_parent(const struct engine *en, const struct branch *b);
+long long group_number(const struct group *g);
+/* For the checkpoint; position gives the place of a branch in the run's list. */
+json_t *groups_save(const struct engine *en, long long (*position)(const struct engine *en, const struct branch *of));
+/* The reverse, in two steps: first the groups, then, when every branch is there (in the order of before), what ties
+ * them together. A branch says which group it is of by group_by_number. 0 or -errno. */
+int groups_load(struct engine *en, const json_t *list, struct err *e) __attribute__((warn_unused_result));
+struct group *group_by_number(const struct engine *en, long long number);
+int groups_tie(struct engine *en, const json_t *list, struct err *e) __attribute__((warn_unused_result));
 /* Frees the groups of a run that has ended. */
 void groups_free(struct engine *en);
 

@@ -42,7 +42,7 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 	json_t *vars = NULL;
 	int r = preflight_check(p, e);
 
-	if (r == 0)
+	if (r == 0 && !p->resume)
 		r = vars_resolve(p, &vars, e);
 	if (r < 0)
 		return r;
@@ -57,14 +57,21 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 		.artifacts = json_object(),
 		.outputs = json_object(),
 		.stored = json_object(),
+		.stored_refs = json_object(),
 		.early = json_array(),
 		.nodes = xcalloc(p->file->n_nodes + 1, sizeof *en->nodes),
 		.max_parallel = DEFAULT_PARALLEL,
 	};
 	en->branches_end = &en->branches;
+	store_sha256(en->sha256, p->source, p->source_len);
 	make_loops(en);
 	scope_prepare_history(en);
 	budget_init(en);
+	r = p->resume ? resume_load(en, e) : 0;
+	if (r < 0) {
+		engine_free(en);
+		return r;
+	}
 	*ret = en;
 	return 0;
 }
@@ -74,6 +81,10 @@ void engine_emit(struct engine *en, const char *type, const char *branch, const 
 	struct store_event ev;
 	struct err e = ERR_INIT;
 
+	if (en->replaying && replay_knows(en, type, branch, node)) {
+		json_decref(data);
+		return;
+	}
 	if (store_run_event(en->run, type, branch, node, data, &ev, &e) < 0)
 		engine_end(en, RUN_FAILED_RESUMABLE, &e, node);
 	else if (en->p.on_event)
@@ -160,23 +171,42 @@ void engine_close(struct engine *en)
 		uv_close((uv_handle_t *)&en->timers[i], on_closed);
 }
 
-int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
+/* What resume must know to run the same nodes in the same kind of place. */
+static json_t *sandbox_note(const struct engine *en)
 {
-	char sha[SHA256_HEX_SIZE];
-	struct err failed = ERR_INIT;
+	json_t *o = json_object();
 
-	store_sha256(sha, en->p.source, en->p.source_len);
+	json_put_str(o, "mode", sandbox_mode_name(en->p.sandbox->mode));
+	json_put_str(o, "source", en->p.sandbox->mode_source);
+	json_put_str(o, "driver", en->p.driver);
+	return o;
+}
+
+static int create_run(struct engine *en, struct err *e)
+{
+	auto_free char *path = realpath(en->p.file_path, NULL);
+	auto_json sandbox = sandbox_note(en);
 	const struct store_run_params sp = {
 		.store_dir = en->p.store_dir,
 		.run_id = en->run_id,
 		.run_name = en->p.run_name,
 		.workflow = en->workflow->name.s,
 		.file = en->p.file_path,
-		.file_sha256 = sha,
+		.file_path = path,
+		.file_sha256 = en->sha256,
 		.workspace = en->p.workspace,
 		.inputs = en->vars,
+		.sandbox = sandbox,
 	};
-	int r = store_run_create(&sp, &en->run, e);
+
+	return store_run_create(&sp, &en->run, e);
+}
+
+int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
+{
+	struct err failed = ERR_INIT;
+	int r = en->p.resume ? 0 : create_run(en, e);
+
 	if (r < 0)
 		return r;
 	en->done = done;
@@ -185,15 +215,18 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 	en->phase = PHASE_STARTING;
 	r = places_new(en, &failed);
 	open_handles(en);
-	emit_run_started(en);
+	if (en->p.resume)
+		resume_begin(en);
+	else
+		emit_run_started(en);
 	flush_early(en);
 	if (r < 0) {
-		engine_end(en, RUN_FAILED, &failed, NULL);
+		engine_end(en, en->last_node ? RUN_FAILED_RESUMABLE : RUN_FAILED, &failed, NULL);
 		return 0;
 	}
 	budget_start_timers(en);
-	const struct dsl_node *entry = dsl_find_node(en->p.file, en->workflow->entry.s);
-	(void)branch_new(en, NULL, NULL, entry, json_incref(en->vars));
+	if (!en->p.resume)
+		branch_begin(en);
 	places_start(en);
 	return 0;
 }
@@ -230,6 +263,10 @@ void engine_free(struct engine *en)
 	json_decref(en->artifacts);
 	json_decref(en->outputs);
 	json_decref(en->stored);
+	json_decref(en->stored_refs);
+	large_forget(en, true);
+	json_decref(en->tail);
+	free(en->was);
 	json_decref(en->early);
 	free(en);
 }

@@ -16,6 +16,7 @@
 struct activity;
 struct branch;
 struct group;
+struct large;
 struct session;
 
 enum phase {
@@ -67,6 +68,7 @@ struct engine {
 	struct engine_params p;
 	const struct dsl_workflow *workflow;
 	char *run_id;
+	char sha256[SHA256_HEX_SIZE]; /* of the file */
 	struct store_run *run;
 	enum phase phase;
 	struct outcome outcome;
@@ -82,7 +84,9 @@ struct engine {
 	json_t *vars;		  /* name → value */
 	json_t *artifacts;	  /* name → value */
 	json_t *outputs;	  /* node → latest output */
-	json_t *stored;		  /* the same for run.json: large ones by reference */
+	json_t *stored;		  /* the same for run.json, without large ones … */
+	json_t *stored_refs;	  /* … whose files stand here */
+	struct large *large;	  /* values that have a file */
 	struct node_state *nodes; /* by dsl_node.index */
 	struct loop_state *loops;
 	size_t n_loops;
@@ -99,12 +103,19 @@ struct engine {
 	uv_idle_t idle;	      /* work that waits for its turn on the loop */
 	unsigned handles;     /* of these, not closed yet */
 	bool pumping;
-	bool unsaved;	       /* a node ended since the latest checkpoint */
-	uv_work_t sync_work;   /* the fsync of a checkpoint */
-	bool syncing;	       /* it is under way: its fields are the worker's */
+	bool unsaved;	     /* a node ended since the latest checkpoint */
+	uv_work_t sync_work; /* the fsync of a checkpoint */
+	bool syncing;	     /* it is under way: its fields are the worker's */
 	int sync_fd, sync_errnum;
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
+	uint64_t earlier_ms; /* what the run took before it was resumed */
+
+	/* Of a run that goes on. */
+	char *was;	/* its status before */
+	json_t *tail;	/* events behind its checkpoint */
+	size_t tail_at; /* the next of them to be looked at */
+	bool replaying; /* what they tell is being done again, so they are not written again */
 };
 
 /* --- engine.c --- */
@@ -116,6 +127,11 @@ void engine_close(struct engine *en);
 
 /* Appends an event and shows it; data is taken. A store that cannot be written ends the run. */
 void engine_emit(struct engine *en, const char *type, const char *branch, const char *node, json_t *data);
+
+/* --- branch.c --- */
+
+/* The run's main line, at the entry. */
+void branch_begin(struct engine *en);
 
 /* --- end.c --- */
 
@@ -162,6 +178,43 @@ int vars_resolve(const struct engine_params *p, json_t **ret, struct err *e) __a
 /* --- env.c --- */
 
 void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to);
+
+/* --- large.c --- */
+
+enum { LARGE_MIN = 16 * 1024 }; /* values of more bytes than this are large */
+
+/* Writes a value to a file of its own when it is large; a failure to do so ends the run. */
+void large_keep(struct engine *en, const char *node, json_t *value);
+/* The file of a value, or NULL when it is not large. */
+const char *large_ref(const struct engine *en, const json_t *value);
+/* Remembers the file (taken) of a value. */
+void large_add(struct engine *en, json_t *value, char *ref);
+/* Sets key to a value, or key_ref to its file; a value that is NULL sets nothing. */
+void large_put(const struct engine *en, json_t *to, const char *key, json_t *value);
+/* Reads back what large_put set: a new reference, NULL when there is none. 0 or -errno. */
+int large_get(struct engine *en, const json_t *from, const char *key, json_t **ret, struct err *e)
+	__attribute__((warn_unused_result));
+/* Forgets those that nobody else holds, or all. */
+void large_forget(struct engine *en, bool all);
+
+/* --- resume.c: a run that goes on --- */
+
+/* Opens the run and takes its state over; the engine is as after engine_new of a new one, with its lock held. 0, or
+ * -errno when it cannot go on (nothing was changed). */
+int resume_load(struct engine *en, struct err *e) __attribute__((warn_unused_result));
+/* Records that the run goes on, and does again what its events tell beyond its checkpoint. */
+void resume_begin(struct engine *en);
+
+/* --- replay.c --- */
+
+/* Reads the run's events: those up to the checkpoint give histories, the others the tail. 0 or -errno. */
+int replay_read(struct engine *en, uint64_t checkpoint_seq, struct err *e) __attribute__((warn_unused_result));
+/* Whether the tail has an event of a type. */
+bool replay_has(const struct engine *en, const char *type);
+/* Takes nodes that the tail says have finished as finished. */
+void replay_run(struct engine *en);
+/* Whether an event stands in the tail already, and is not to be written again. */
+bool replay_knows(struct engine *en, const char *type, const char *branch, const char *node);
 
 /* --- scope.c --- */
 

@@ -9,7 +9,7 @@
  *
  * A branch that fails ends the run, unless a best_effort join lies ahead of it: that one then runs with what the others
  * brought. When all failed, the run fails with the first error. */
-#include "branch.h"
+#include "group.h"
 
 #include <base/cleanup.h>
 #include <base/json.h>
@@ -19,24 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct arrival {
-	const struct dsl_node *node;
-	json_t *input;
-};
-
-struct group {
-	const struct dsl_node *router;
-	struct branch *parent;
-	unsigned number;
-	unsigned active;    /* branches under way */
-	unsigned succeeded; /* branches that ended without an error */
-	bool forking;	    /* branches are still being made: nothing may fire */
-	struct arrival *arrivals;
-	size_t n, cap;
-	json_t *failed; /* ids */
-	struct err first_error;
-	struct group *next;
-};
 
 const struct dsl_node *group_router(const struct group *g)
 {
@@ -61,22 +43,6 @@ void groups_free(struct engine *en)
 {
 	while (en->groups)
 		group_free(en, en->groups);
-}
-
-json_t *groups_waiting(const struct engine *en)
-{
-	json_t *list = json_array();
-
-	for (const struct group *g = en->groups; g; g = g->next) {
-		for (size_t i = 0; i < g->n; i++) {
-			json_t *o = json_object();
-			json_put_str(o, "router", g->router->name.s);
-			json_put_str(o, "node_id", g->arrivals[i].node->name.s);
-			json_put(o, "input", json_incref(g->arrivals[i].input));
-			(void)json_array_append_new(list, o);
-		}
-	}
-	return list;
 }
 
 /* Counts for every node how many of the router's edges lead to it. */

@@ -110,7 +110,7 @@ static void on_started(void *arg, const struct err *e)
 
 	en->starting--;
 	if (e) {
-		engine_end(en, RUN_FAILED, e, NULL);
+		engine_end(en, en->last_node ? RUN_FAILED_RESUMABLE : RUN_FAILED, e, NULL);
 		return;
 	}
 	if (en->starting == 0 && en->phase == PHASE_STARTING) {

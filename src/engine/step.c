@@ -126,13 +126,13 @@ static void record(struct engine *en, const struct branch *b, const struct node_
 		(void)json_array_append(history, before);
 	json_put(en->outputs, name, json_incref(r->output));
 	json_t *d = checkpoint_show(en, name, r->output);
-	if (json_object_get(d, "output")) {
+	(void)json_object_del(en->stored, name);
+	(void)json_object_del(en->stored_refs, name);
+	const char *ref = large_ref(en, r->output);
+	if (ref)
+		json_put_str(en->stored_refs, name, ref);
+	else
 		json_put(en->stored, name, json_incref(r->output));
-	} else {
-		json_t *ref = json_object();
-		json_put_str(ref, "output_ref", json_get_str(d, "output_ref"));
-		json_put(en->stored, name, ref);
-	}
 	if (r->details)
 		(void)json_object_update_missing(d, r->details);
 	json_put_int(d, "duration_ms", (long long)duration_ms);
@@ -206,6 +206,7 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 	if (e) {
 		emit_failed(en, b, r, e);
 		branch_failed(en, b, e, r->resumable || en->last_node);
+		en->unsaved = true;
 		return;
 	}
 	/* Its branch, and with it everything borrowed from there, may be gone when the way on is found. */

@@ -19,6 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+json_t *record_parse(const char *text, size_t len, struct err *e)
+{
+	json_error_t je;
+	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
+
+	if (!j)
+		(void)err_set(e, ERR_INPUT, 0, "JSON, line %d column %d: %s", je.line, je.column, je.text);
+	return j;
+}
+
 /* Field 22 of stat; the second field may hold anything, so the count begins behind the last parenthesis. */
 static int start_time(pid_t pid, long long *ret)
 {
@@ -60,8 +70,9 @@ int record_lock(int events_fd)
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -ENOTSUP;
 }
 
-static bool owner_alive(const json_t *owner)
+bool record_owner_alive(const json_t *record)
 {
+	const json_t *owner = json_object_get(record, "owner");
 	json_int_t pid = json_integer_value(json_object_get(owner, "pid"));
 	long long start = 0;
 
@@ -78,7 +89,7 @@ bool record_alive(int run_dirfd, const json_t *record)
 
 	if (!json_is_false(json_object_get(owner, "locked")) && fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0)
 		return l.l_type != F_UNLCK;
-	return owner_alive(owner);
+	return record_owner_alive(record);
 }
 
 int record_open_dir(const char *store_dir, const char *run_id, struct err *e)
@@ -106,7 +117,7 @@ static json_t *read_file(int run_dirfd, const char *name, const char *run_id, st
 		(void)err_wrap(e, 0, "run %s", run_id);
 		return NULL;
 	}
-	auto_json j = json_parse(text, len, e);
+	auto_json j = record_parse(text, len, e);
 	if (!j) {
 		(void)err_wrap(e, 0, "run %s: %s", run_id, name);
 		return NULL;

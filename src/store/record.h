@@ -17,12 +17,19 @@ enum {
 #define RUN_JSON_PREVIOUS "run.json.previous"
 #define EVENTS_FILE "events.jsonl"
 
+/* As json_parse, for documents that this library wrote: the output of a program may hold NULs, which stand there as
+ * \u0000. NULL on error. */
+json_t *record_parse(const char *text, size_t len, struct err *e);
+
 /* Who writes the run: {"pid","start_time","locked"}. start_time is field 22 of /proc/PID/stat (proc(5)), which tells a
  * process from a later one of the same number. */
 json_t *record_owner(bool locked);
 
 /* Whether the writer of a run lives: the lock on its events decides; where locks do not work, the owner does. */
 bool record_alive(int run_dirfd, const json_t *record);
+
+/* Whether the process that run.json names as the writer is there, as far as this process can see. */
+bool record_owner_alive(const json_t *record);
 
 /* Takes the writer's lock: 0, -EBUSY when another has it, -ENOTSUP when the file system has no locks. */
 int record_lock(int events_fd);

@@ -18,12 +18,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <nettle/sha2.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RUN_ID_MAX = 64, FORMAT_VERSION = 1 };
+enum { RUN_ID_MAX = 64, FORMAT_VERSION = 1, LOCK_TRIES = 100, LOCK_WAIT_MS = 10 };
 
 const char *run_status_name(enum run_status s)
 {
@@ -141,9 +143,12 @@ static json_t *new_record(const struct store_run_params *p)
 	json_put_str(j, "name", p->run_name);
 	json_put_str(j, "workflow_name", p->workflow);
 	json_put_str(j, "file", p->file);
+	json_put_str(j, "file_path", p->file_path);
 	json_put_str(j, "file_sha256", p->file_sha256);
 	json_put_str(j, "workspace", p->workspace);
 	json_put_str(j, "status", run_status_name(RUN_RUNNING));
+	if (p->sandbox)
+		json_put(j, "sandbox", json_incref(p->sandbox));
 	json_put(j, "inputs", p->inputs ? json_incref(p->inputs) : json_object());
 	write_timestamp(j, "created_at");
 	json_put(j, "updated_at", json_incref(json_object_get(j, "created_at")));
@@ -154,9 +159,23 @@ static json_t *new_record(const struct store_run_params *p)
 	return j;
 }
 
-static int lock_events(struct store_run *r, struct err *e)
+/* A process that is killed while it starts a program leaves a child that holds the lock for the moment until its exec.
+ * The kernel tells nobody when a lock becomes free (F_OFD_SETLKW would wait without an end), hence the looking again.
+ */
+static int lock_soon(const struct store_run *r)
 {
 	int n = record_lock(r->events_fd);
+
+	for (int tries = 0; n == -EBUSY && tries < LOCK_TRIES && !record_owner_alive(r->record); tries++) {
+		(void)poll(NULL, 0, LOCK_WAIT_MS);
+		n = record_lock(r->events_fd);
+	}
+	return n;
+}
+
+static int lock_events(struct store_run *r, struct err *e)
+{
+	int n = lock_soon(r);
 
 	if (n == -EBUSY) {
 		(void)err_set(e, ERR_INPUT, EBUSY, "run %s: another process is running it", r->id);
@@ -283,6 +302,24 @@ int store_run_reopen(const char *store_dir, const char *run_id, struct store_run
 	}
 	*ret = r;
 	return 0;
+}
+
+uint64_t store_run_seq(const struct store_run *r)
+{
+	return r->seq;
+}
+
+int store_run_load(const struct store_run *r, const char *ref, json_t **ret, struct err *e)
+{
+	auto_fd fd = file_open_resolve(r->dirfd, ref, O_RDONLY | O_NONBLOCK | O_NOCTTY,
+				       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	auto_buf text = BUF_INIT(RUN_JSON_MAX);
+	int n = fd < 0 ? fd : fd_read_all(fd, &text);
+
+	if (n < 0)
+		return err_sys(e, -n, "run %s: read %s", r->id, ref);
+	*ret = record_parse(buf_str(&text), text.len, e);
+	return *ret ? 0 : err_wrap(e, -EPROTO, "run %s: %s", r->id, ref);
 }
 
 const json_t *store_run_record(const struct store_run *r)

@@ -103,12 +103,26 @@ static void forget_others(struct store_run *r)
 	(void)unlinkat(r->dirfd, RUN_JSON_PREVIOUS, 0);
 }
 
+static int write_safe(const struct store_run *r)
+{
+	auto_fd fd = create(r, RUN_JSON_NEXT);
+	int n = fd < 0 ? fd : fd_write_all(fd, r->text.data, r->text.len);
+
+	if (n == 0 && fdatasync(fd) < 0)
+		n = -errno;
+	if (n == 0 && renameat(r->dirfd, RUN_JSON_NEXT, r->dirfd, RUN_JSON) < 0)
+		n = -errno;
+	if (n < 0)
+		(void)unlinkat(r->dirfd, RUN_JSON_NEXT, 0);
+	return n;
+}
+
 static int save_safe(struct store_run *r, struct err *e)
 {
-	int n = file_replace(r->dirfd, RUN_JSON, r->text.data, r->text.len, 0600, FILE_SYNC, e);
+	int n = write_safe(r);
 
 	if (n < 0)
-		return err_wrap(e, n, "run %s", r->id);
+		return err_sys(e, -n, "run %s: write %s", r->id, RUN_JSON);
 	r->written = true;
 	if (r->unsynced_fd >= 0)
 		forget_others(r);
@@ -160,7 +174,7 @@ int save_repair(struct store_run *r, struct err *e)
 	if (faccessat(r->dirfd, RUN_JSON_PREVIOUS, F_OK, 0) < 0)
 		return 0;
 	if (file_read(r->dirfd, RUN_JSON, RUN_JSON_MAX, &text, &len, NULL) == 0)
-		whole = json_parse(text, len, NULL);
+		whole = record_parse(text, len, NULL);
 	int n = json_is_object(whole) ? unlinkat(r->dirfd, RUN_JSON_PREVIOUS, 0)
 				      : renameat(r->dirfd, RUN_JSON_PREVIOUS, r->dirfd, RUN_JSON);
 	return n < 0 ? err_sys(e, errno, "run %s: repair %s", r->id, RUN_JSON) : 0;
@@ -188,6 +202,7 @@ int store_run_save(struct store_run *r, const struct store_run_state *s, struct 
 	else
 		json_put(r->record, "finished_at", json_null());
 	put_failure(r->record, s->failure);
+	json_put_str(r->record, "file_sha256", s->file_sha256);
 	if (s->checkpoint)
 		json_put(r->record, "checkpoint", json_incref(s->checkpoint));
 	if (s->artifact_index)

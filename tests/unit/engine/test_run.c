@@ -273,8 +273,8 @@ static void test_large_output(void **state)
 	assert_non_null(ref);
 	assert_null(json_object_get(d, "output"));
 	assert_int_equal(strlen(json_get_str(d, "preview")), 2048);
-	json_t *outputs = json_object_get(json_object_get(f.record, "checkpoint"), "outputs");
-	assert_string_equal(json_get_str(json_object_get(outputs, "a"), "output_ref"), ref);
+	json_t *refs = json_object_get(json_object_get(f.record, "checkpoint"), "output_refs");
+	assert_string_equal(json_get_str(refs, "a"), ref);
 	char *path = xasprintf("%s/runs/r1/%s", f.top, ref);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, json_integer_value(json_object_get(d, "output_bytes")));
@@ -287,11 +287,10 @@ static void test_large_output(void **state)
 static void test_checkpoint_comes_first(void **state)
 {
 	(void)state;
-	static const char text[] =
-		"tool a:\n  command: \"true\"\n"
-		"tool b:\n  command: `grep -c '\"node_id\": \"a\"' runs/*/run.json`\n"
-		"tool c:\n  command: `grep -c '\"node_id\": \"b\"' runs/*/run.json`\n"
-		"workflow w:\n  entry: a\n  a -> b\n  b -> c\n  c -> done\n";
+	static const char text[] = "tool a:\n  command: \"true\"\n"
+				   "tool b:\n  command: `grep -c '\"node_id\": \"a\"' runs/*/run.json`\n"
+				   "tool c:\n  command: `grep -c '\"node_id\": \"b\"' runs/*/run.json`\n"
+				   "workflow w:\n  entry: a\n  a -> b\n  b -> c\n  c -> done\n";
 	struct flow f;
 
 	fake_session_reset();

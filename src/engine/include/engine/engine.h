@@ -29,6 +29,10 @@ struct engine_params {
 	const char *const *host_env; /* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
 	const char *const *resolve;  /* "HOST:IP" answers of the egress proxy, or NULL */
 	uint64_t timeout_ms;	     /* --timeout; 0: none */
+	/* Going on with the run run_id of the store, which failed, was cancelled or interrupted, or waits for a person.
+	 * vars and preset are then the run's own, and the ones here are not looked at. */
+	bool resume;
+	bool force; /* although the file has changed since */
 	/* Every event, after it was appended. Must not call engine functions but engine_interrupt. */
 	void (*on_event)(void *arg, const struct store_event *ev);
 	void *arg;
@@ -42,8 +46,8 @@ struct engine_result {
 };
 
 /* Checks what can be checked before anything is created: node kinds that need a backend this program lacks, vars,
- * preset, workspace, run id. Nothing is created or started. Returns 0, or -errno with the whole message; the exit code
- * is err_exit_code(e->kind), 2. */
+ * preset, workspace, run id. Nothing is created or started; a run that is resumed is locked. Returns 0, or -errno with
+ * the whole message; the exit code is err_exit_code(e->kind), 2. */
 int engine_new(const struct engine_params *p, struct engine **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* Called once, when everything has stopped and run.json is final; the loop then has nothing of this run left. */
@@ -59,7 +63,7 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 void engine_interrupt(struct engine *en, int sig);
 
 const char *engine_run_id(const struct engine *en);
-/* NULL before engine_run. */
+/* NULL before engine_run, unless the run is resumed. */
 const char *engine_run_dir(const struct engine *en);
 
 /* After done, or when engine_run was never called or failed. */

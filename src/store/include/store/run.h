@@ -32,8 +32,10 @@ struct store_run_params {
 	const char *workflow;
 	const char *file;
 	const char *file_sha256; /* 64 hex digits */
+	const char *file_path; /* the same, absolute; NULL: not known */
 	const char *workspace;
-	json_t *inputs; /* borrowed: the values of the vars */
+	json_t *inputs;	 /* borrowed: the values of the vars */
+	json_t *sandbox; /* borrowed: what resume must know of the sandbox; NULL: nothing */
 };
 
 /* Letters, digits, '.', '_' and '-', at most 64, the first a letter or digit: 0, or -EINVAL with what is wrong. */
@@ -56,6 +58,14 @@ const char *store_run_id(const struct store_run *r);
 /* Absolute: the run's folder, and its artifact-files/. */
 const char *store_run_dir(const struct store_run *r);
 const char *store_run_artifact_files(const struct store_run *r);
+
+/* The seq that the next event will have. */
+uint64_t store_run_seq(const struct store_run *r);
+
+/* A value that was written to a file of the run (store_run_output), by its reference. *ret is new. Never leaves the
+ * run's folder. 0 or -errno. */
+int store_run_load(const struct store_run *r, const char *ref, json_t **ret, struct err *e)
+	__attribute__((warn_unused_result));
 
 /* run.json as it was last written or read; borrowed. */
 const json_t *store_run_record(const struct store_run *r);
@@ -81,7 +91,8 @@ struct store_run_state {
 	json_t *checkpoint;
 	json_t *artifact_index;
 	const struct err *failure;
-	bool ended; /* sets finished_at */
+	const char *file_sha256; /* the run goes on with another content of its file; NULL: as before */
+	bool ended;		 /* sets finished_at */
 	bool sync;
 };
 int store_run_save(struct store_run *r, const struct store_run_state *s, struct err *e)

@@ -1,0 +1,265 @@
+/* `resume`: goes on with a run of the store.
+ *
+ * What the run was started with comes from its record: file, workspace, variables, and where its nodes ran. A run that
+ * was sandboxed by a flag must not go on without one because the flag was not given again, so the recorded mode and
+ * driver stand in for flags that are missing; what the workflow's own block said is simply read again. */
+#include "commands.h"
+#include "event_view.h"
+#include "network_flags.h"
+#include "output.h"
+#include "place.h"
+#include "run_choice.h"
+#include "run_signals.h"
+#include "sandbox_flags.h"
+#include "workflow.h"
+
+#include <base/cleanup.h>
+#include <base/err.h>
+#include <base/json.h>
+#include <engine/engine.h>
+#include <store/read.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+#include <uv.h>
+
+struct resume_opts {
+	const char *run_id;
+	bool last;
+	bool force;
+	const char *store_dir;
+	unsigned long long timeout_ms;
+	bool json;
+	bool quiet;
+	struct strv resolve;
+	struct sandbox_flags sandbox;
+};
+
+struct resumer {
+	const struct resume_opts *o;
+	struct engine *engine;
+	struct signal_watch signals;
+	struct event_view view;
+	struct engine_result result;
+};
+
+static void on_event(void *arg, const struct store_event *ev)
+{
+	struct resumer *r = arg;
+
+	if (r->o->json) {
+		out_raw(ev->line, ev->len);
+		out_raw("\n", 1);
+		out_flush();
+	} else if (!r->o->quiet) {
+		event_view_show(&r->view, ev->json);
+	}
+}
+
+static void on_signal(void *arg, int sig)
+{
+	const struct resumer *r = arg;
+
+	/* A terminal that goes away asks for the same as SIGTERM. */
+	engine_interrupt(r->engine, sig == SIGHUP ? SIGTERM : sig);
+}
+
+static void on_done(void *arg, const struct engine_result *result)
+{
+	struct resumer *r = arg;
+
+	r->result = *result;
+	signal_watch_stop(&r->signals);
+}
+
+static void tell_result(const struct resumer *r)
+{
+	struct err e = r->result.err;
+
+	if (r->result.exit_code == 0)
+		return;
+	if (e.kind == ERR_NONE)
+		(void)err_set(&e, ERR_NODE, 0, "the run ended as %s", run_status_name(r->result.status));
+	err_hint(&e, "`iterion inspect %s` shows what ran; `iterion logs %s` every event.", engine_run_id(r->engine),
+		 engine_run_id(r->engine));
+	show_error(&e);
+}
+
+static int run_engine(struct resumer *r, const struct engine_params *p, struct err *e)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, 0};
+
+	int n = engine_new(p, &r->engine, e);
+	if (n < 0)
+		return n;
+	signal_watch_start(&r->signals, p->loop, numbers, on_signal, r);
+	n = engine_run(r->engine, on_done, r, e);
+	if (n == 0)
+		(void)uv_run(p->loop, UV_RUN_DEFAULT);
+	signal_watch_stop(&r->signals);
+	(void)uv_run(p->loop, UV_RUN_DEFAULT);
+	if (n == 0) {
+		tell_result(r);
+		n = r->result.exit_code;
+	}
+	engine_free(r->engine);
+	return n;
+}
+
+/* The flags that the user gave, and for those that are missing what the run had, unless its block said it. */
+static struct sandbox_flags sandbox_of(const struct resume_opts *o, const json_t *record)
+{
+	const json_t *was = json_object_get(record, "sandbox");
+	const char *mode = json_get_str(was, "mode"), *source = json_get_str(was, "source");
+	struct sandbox_flags f = o->sandbox;
+
+	if (!mode || !source || str_starts(source, "workflow"))
+		return f;
+	if (!f.mode)
+		f.mode = mode;
+	if (!f.driver && !str_eq(mode, "none"))
+		f.driver = json_get_str(was, "driver");
+	return f;
+}
+
+static int choose_run(const struct resume_opts *o, const char *store, char **ret_id, struct err *e)
+{
+	if ((o->run_id != NULL) != o->last)
+		return run_choose(store, o->run_id, ret_id, e);
+	int r = err_set(e, ERR_USAGE, EINVAL, "resume: %s",
+			o->last ? "--run-id and --last exclude each other" : "which run is missing");
+	err_hint(e, "Name it with --run-id, or write --last for the newest; `iterion inspect` lists the runs.");
+	return r;
+}
+
+static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err *e)
+{
+	const struct resume_opts *o = inv->options;
+	struct resumer resumer = {.o = o};
+	auto_free char *store = NULL, *id = NULL, *workspace = NULL;
+	auto_json record = NULL;
+	auto_workflow w = {0};
+	auto_sandbox_choice sandbox = {0};
+
+	int r = network_flags_check_resolve(&o->resolve, e);
+	if (r == 0)
+		r = place_store_here(o->store_dir, &store, e);
+	if (r == 0)
+		r = choose_run(o, store, &id, e);
+	if (r < 0)
+		return r;
+	record = store_read_run(store, id, e);
+	if (!record)
+		return -EPROTO;
+	const char *path = json_get_str(record, "file_path");
+	if (!path)
+		path = json_get_str(record, "file");
+	r = place_workspace(json_get_str(record, "workspace"), &workspace, e);
+	if (r == 0)
+		r = workflow_load(path ? path : "", workspace, &w, e);
+	const struct sandbox_flags flags = sandbox_of(o, record);
+	if (r == 0)
+		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
+	if (r < 0)
+		return r;
+	const struct engine_params p = {
+		.loop = loop,
+		.file = w.file,
+		.file_path = path,
+		.source = w.source,
+		.source_len = w.len,
+		.sandbox = &sandbox.resolved.spec,
+		.driver = sandbox.driver,
+		.workspace = workspace,
+		.store_dir = store,
+		.run_id = id,
+		.resume = true,
+		.force = o->force,
+		.host_env = (const char *const *)environ,
+		.resolve = (const char *const *)o->resolve.v,
+		.timeout_ms = o->timeout_ms,
+		.on_event = on_event,
+		.arg = &resumer,
+	};
+	r = run_engine(&resumer, &p, e);
+	event_view_done(&resumer.view);
+	return r;
+}
+
+static int run(const struct invocation *inv, struct err *e)
+{
+	uv_loop_t loop;
+
+	output_log(LOG_WARN);
+	int r = uv_loop_init(&loop);
+	if (r < 0)
+		return err_sys(e, -r, "prepare the event loop");
+	r = resume_on_loop(inv, &loop, e);
+	(void)uv_loop_close(&loop);
+	return r;
+}
+
+static const struct option_row options[] = {
+	{.name = "run-id",
+	 .kind = OPTION_STRING,
+	 .value = "RUN",
+	 .offset = offsetof(struct resume_opts, run_id),
+	 .help = "the run: its id, the beginning of it, or its name"},
+	{.name = "last",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct resume_opts, last),
+	 .help = "the newest run of the store"},
+	{.name = "force",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct resume_opts, force),
+	 .help = "go on although the workflow's file has changed"},
+	STORE_DIR_ROW(struct resume_opts, store_dir),
+	{.name = "timeout",
+	 .kind = OPTION_DURATION,
+	 .value = "TIME",
+	 .offset = offsetof(struct resume_opts, timeout_ms),
+	 .help = "the run fails when it takes longer from here, such as 90s, 30m or 1h30m"},
+	SANDBOX_FLAG_ROWS(struct resume_opts, sandbox),
+	RESOLVE_ROW(struct resume_opts, resolve),
+	{.name = "json",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct resume_opts, json),
+	 .help = "print the events, one JSON object a line"},
+	{.name = "quiet",
+	 .letter = 'q',
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct resume_opts, quiet),
+	 .help = "print errors only"},
+	OPTIONS_END,
+};
+
+static const struct help_row examples[] = {
+	{"iterion resume --last", "Goes on with the newest run, from the node where it stopped."},
+	{"iterion resume --run-id nightly --force", "The newest run of that name, although its file was mended since."},
+	{NULL, NULL},
+};
+
+static const struct help_row exits[] = {
+	{"0", "the run finished"},
+	{"1", "the run failed"},
+	{"2", "the run cannot go on (it has finished, another process runs it, its file changed, …); nothing was run"},
+	{"3", "the run waits for a person"},
+	{"130, 143", "the run was cancelled by SIGINT or SIGTERM"},
+	{NULL, NULL},
+};
+
+const struct command command_resume = {
+	.name = "resume",
+	.operands = "",
+	.summary = "go on with a run",
+	.about = "A run that failed, was cancelled, or whose process was killed goes on at the nodes that were under "
+		 "way; "
+		 "nodes that have finished are not run again. It runs in the workspace and with the variables of "
+		 "before, and in the same kind of sandbox unless a flag says otherwise.",
+	.examples = examples,
+	.exits = exits,
+	.options = options,
+	.options_size = sizeof(struct resume_opts),
+	.run = run,
+};

@@ -1,0 +1,326 @@
+"""`resume`: a run that was killed at any moment, failed or was cancelled goes on where it stopped.
+
+Killed at random: a workflow of twenty nodes with a fan-out, a fan-out within it, a loop, a round robin and conditions is
+killed with SIGKILL and resumed, again and again, until it has finished. Every node leaves its name in a file. In the end
+each has run as often as without a kill, but for those that were under way at a kill, and events.jsonl tells one run
+without gaps or repeated ends. RESUME_ROUNDS sets how many such runs there are, RESUME_SEED the first seed.
+"""
+import collections
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+ROUNDS = int(os.environ.get('RESUME_ROUNDS', '15'))
+SEED = int(os.environ.get('RESUME_SEED', str(int(time.time()))))
+FLAGS = ('--sandbox', 'none', '--quiet')
+
+TOOLS = ['first', 'second', 'left', 'left2', 'right', 'up', 'down', 'meet', 'join', 'one', 'two', 'three', 'odd', 'even',
+         'last']
+WORKFLOW = ''.join(f'tool {n}:\n  command: `echo {n} >>trace; sleep 0.00{i % 5}`\n\n' for i, n in enumerate(TOOLS)) + '''
+router fan:
+  mode: fan_out_all
+
+router inner:
+  mode: fan_out_all
+
+router turns:
+  mode: round_robin
+
+schema number:
+  n: int
+
+compute count:
+  output: number
+  expr:
+    n: "loop.again.iteration"
+
+compute sum:
+  expr:
+    seen: "length(outputs.one.history)"
+    n: "outputs.count.n"
+
+workflow w:
+  entry: first
+  first -> second
+  second -> fan
+  fan -> left
+  fan -> right
+  fan -> inner
+  left -> left2
+  left2 -> join with { l: "{{outputs.left.exit_code}}" }
+  right -> join with { r: "{{run.id}}" }
+  inner -> up
+  inner -> down
+  up -> meet
+  down -> meet
+  meet -> join
+  join -> one
+  one -> two
+  two -> count
+  count -> turns
+  turns -> odd
+  turns -> even
+  odd -> three
+  even -> three
+  three -> one when "outputs.count.n < 4" as again(4)
+  three -> sum
+  sum -> last
+  last -> done
+'''
+LOOPED = {'one': 5, 'two': 5, 'count': 5, 'turns': 5, 'odd': 3, 'even': 2, 'three': 5}
+NODES = TOOLS + ['fan', 'inner', 'turns', 'count', 'sum']
+EDGES = {('three', 'one'): 4, ('three', 'sum'): 1, ('turns', 'odd'): 3, ('turns', 'even'): 2, ('one', 'two'): 5,
+         ('fan', 'left'): 1, ('fan', 'inner'): 1, ('inner', 'up'): 1, ('left2', 'join'): 1, ('last', 'done'): 1}
+
+
+def own_store(person):
+    """A repository of its own, so that no .iterion folder above is taken for the store."""
+    person.folder('workspace', '.git')
+    return person
+
+
+@pytest.fixture
+def user(user):
+    return own_store(user)
+
+
+@pytest.fixture
+def me(me):
+    return own_store(me)
+
+
+def expected(node):
+    return LOOPED.get(node, 1)
+
+
+def whole_events(user, run_id):
+    """The events of a run, without a line that was being written at a kill."""
+    path = os.path.join(user.store, 'runs', run_id, 'events.jsonl')
+    if not os.path.exists(path):
+        return []
+    with open(path, 'rb') as f:
+        return [json.loads(line) for line in f.read().split(b'\n')[:-1]]
+
+
+def under_way(events):
+    """Nodes that have begun and not ended, counted; a resume begins them again."""
+    open_ = collections.Counter()
+    for e in events:
+        key = e.get('node_id')
+        if e['type'] == 'run_resumed':
+            open_.clear()
+        elif e['type'] == 'node_started':
+            open_[key] += 1
+        elif e['type'] == 'node_finished' and open_[key] > 0:
+            open_[key] -= 1
+    return +open_
+
+
+def kill_one_life(user, run_id, argv, wait):
+    p = user.start(*argv)
+    try:
+        p.wait(wait)
+    except Exception:
+        p.kill()
+        p.wait()
+    out, err = p.communicate()
+    if p.returncode == 2 and b'it has finished' in err:
+        # Killed between its last event and its last word.
+        assert whole_events(user, run_id)[-1]['type'] == 'run_finished'
+        return 0
+    assert p.returncode in (0, -signal.SIGKILL), (p.returncode, out, err)
+    return p.returncode
+
+
+def check_end(user, run_id, repeated):
+    events = whole_events(user, run_id)
+    assert [e['seq'] for e in events] == list(range(len(events)))
+    types = collections.Counter(e['type'] for e in events)
+    assert types['run_started'] == 1 and types['run_finished'] == 1 and events[-1]['type'] == 'run_finished'
+    assert types['join_ready'] == 2 and types['run_failed'] == 0
+    ends = collections.Counter(e['node_id'] for e in events if e['type'] == 'node_finished')
+    assert ends == {n: expected(n) for n in NODES}
+    edges = collections.Counter((e['data']['from'], e['data']['to']) for e in events if e['type'] == 'edge_selected')
+    assert {k: edges[k] for k in EDGES} == EDGES
+    turns = [e['data']['iteration'] for e in events if e['type'] == 'edge_selected' and 'loop' in e['data']]
+    assert turns == [1, 2, 3, 4]
+    total = next(e for e in events if e['type'] == 'node_finished' and e['node_id'] == 'sum')
+    assert total['data']['output'] == {'seen': 4, 'n': 4}
+    with open(os.path.join(user.workspace, 'trace'), encoding='ascii') as f:
+        ran = collections.Counter(f.read().split())
+    for n in TOOLS:
+        assert expected(n) <= ran[n] <= expected(n) + repeated[n], n
+    record = json.loads(user.ok('inspect', run_id, '--json').stdout)
+    assert record['status'] == 'finished'
+    assert [n for n in os.listdir(os.path.join(user.store, 'runs', run_id)) if n.startswith('run.json')] == ['run.json']
+
+
+def round_of_kills(user, seed):
+    dice = random.Random(seed)
+    run_id = f'kill-{seed}'
+    trace = os.path.join(user.workspace, 'trace')
+    if os.path.exists(trace):
+        os.unlink(trace)
+    repeated = collections.Counter()
+    argv = ('run', 'kill.bot', '--run-id', run_id, *FLAGS)
+    code = kills = 0
+    while True:
+        wait = dice.uniform(0.004, 0.11) if kills < 8 else 60
+        code = kill_one_life(user, run_id, argv, wait)
+        if code == 0:
+            break
+        kills += 1
+        if not os.path.exists(os.path.join(user.store, 'runs', run_id, 'run.json')):
+            # Killed before there was a run: it is started anew under another name.
+            run_id += 'x'
+            argv = ('run', 'kill.bot', '--run-id', run_id, *FLAGS)
+            continue
+        for n, times in under_way(whole_events(user, run_id)).items():
+            repeated[n] += times
+        argv = ('resume', '--run-id', run_id, *FLAGS)
+    check_end(user, run_id, repeated)
+    return kills
+
+
+def test_killed_at_any_moment(me):
+    me.file('kill.bot', WORKFLOW)
+    kills = 0
+    for i in range(ROUNDS):
+        seed = SEED + i
+        # Shown when it fails.
+        print(f'RESUME_SEED={seed} RESUME_ROUNDS=1')
+        kills += round_of_kills(me, seed)
+    print(f'{ROUNDS} runs, {kills} kills')
+    assert kills > ROUNDS / 2
+
+
+def two(command):
+    return (f'tool a:\n  command: `echo a >>trace`\ntool b:\n  command: `echo b >>trace; {command}`\n'
+            'workflow w:\n  entry: a\n  a -> b\n  b -> done\n')
+
+
+def trace(user):
+    with open(os.path.join(user.workspace, 'trace'), encoding='ascii') as f:
+        return f.read().split()
+
+
+def test_failed(user):
+    user.file('main.bot', two('test -e good'))
+    user.fails('run', 'main.bot', *FLAGS, '--run-id', 'r', '--name', 'nightly', code=1)
+    user.fails('resume', '--run-id', 'nightly', *FLAGS, code=1, says='node b')
+    user.file('good', '')
+    user.ok('resume', '--last', *FLAGS)
+    assert trace(user) == ['a', 'b', 'b', 'b']
+    types = [e['type'] for e in user.events()]
+    assert types.count('run_failed') == 2 and types.count('run_resumed') == 2 and types[-1] == 'run_finished'
+    assert 'run_interrupted' not in types
+    user.fails('resume', '--last', *FLAGS, code=2, says='it has finished')
+
+
+def test_cancelled(user):
+    user.file('main.bot', two('touch ready; test -e good || sleep 30'))
+    p = user.start('run', 'main.bot', *FLAGS)
+    end = time.monotonic() + 20
+    while not os.path.exists(os.path.join(user.workspace, 'ready')):
+        assert time.monotonic() < end and p.poll() is None
+        time.sleep(0.02)
+    user.fails('resume', '--last', *FLAGS, code=2, says='another process is running it')
+    p.terminate()
+    p.communicate(timeout=30)
+    assert p.returncode == 143
+    user.file('good', '')
+    user.ok('resume', '--last', *FLAGS)
+    assert trace(user) == ['a', 'b', 'b']
+
+
+def test_interrupted_is_recorded(me):
+    me.file('main.bot', two('touch ready; test -e good || sleep 30'))
+    p = me.start('run', 'main.bot', *FLAGS)
+    end = time.monotonic() + 20
+    while not os.path.exists(os.path.join(me.workspace, 'ready')):
+        assert time.monotonic() < end and p.poll() is None
+        time.sleep(0.02)
+    p.kill()
+    p.communicate()
+    me.file('good', '')
+    me.ok('resume', '--last', *FLAGS)
+    types = [e['type'] for e in me.events()]
+    at = types.index('run_interrupted')
+    assert types[at + 1] == 'run_resumed' and types.count('run_interrupted') == 1
+
+
+def test_changed_file(user):
+    user.file('main.bot', two('exit 3'))
+    user.fails('run', 'main.bot', *FLAGS, code=1)
+    user.file('main.bot', two('true'))
+    before = user.events()
+    p = user.fails('resume', '--last', *FLAGS, code=2, says='has changed')
+    assert '--force' in p.stderr and user.events() == before
+    user.ok('resume', '--last', '--force', *FLAGS)
+    assert trace(user) == ['a', 'b', 'b']
+    assert next(e for e in user.events() if e['type'] == 'run_resumed')['data']['file_changed'] is True
+
+
+def test_node_that_is_gone(user):
+    user.file('main.bot', two('exit 3'))
+    user.fails('run', 'main.bot', *FLAGS, code=1)
+    user.file('main.bot', 'tool a:\n  command: "true"\nworkflow w:\n  entry: a\n  a -> done\n')
+    user.fails('resume', '--last', '--force', *FLAGS, code=2, says='the node b, where it stands, is not in the file')
+
+
+@pytest.mark.parametrize('args, says', [
+    ((), 'which run is missing'),
+    (('--last', '--run-id', 'x'), 'exclude each other'),
+    (('--run-id', 'nosuch'), 'nosuch'),
+    (('--last',), 'has none'),
+])
+def test_usage(me, args, says):
+    me.fails('resume', *args, code=2, says=says)
+
+
+def test_failed_for_good(user):
+    user.file('main.bot', 'tool a:\n  command: "exit 3"\nworkflow w:\n  entry: a\n  a -> done\n')
+    user.fails('run', 'main.bot', *FLAGS, code=1)
+    user.fails('resume', '--last', *FLAGS, code=2, says='before there was anything to go on from')
+
+
+def test_sandbox_is_kept(me):
+    """A run that a flag sandboxed goes on sandboxed although the flag is not given again."""
+    me.file('main.bot', two('test -e good'))
+    me.run('run', 'main.bot', '--quiet', '--sandbox', 'auto', '--sandbox-driver', 'noop')
+    me.file('good', '')
+    me.ok('resume', '--last', '--quiet')
+    assert [e['type'] for e in me.events()].count('sandbox_skipped') == 2
+
+
+def test_variables_and_large_outputs(user):
+    user.file('main.bot', '''vars:
+  who: string = "nobody"
+
+tool big:
+  command: `head -c 300000 /dev/zero | tr '\\\\0' x`
+
+tool check:
+  command: `test -e good`
+
+compute size:
+  expr:
+    n: "length(outputs.big.output)"
+    who: "vars.who"
+    got: "length(input.text)"
+
+workflow w:
+  entry: big
+  big -> check
+  check -> size with { text: "{{outputs.big.output}}" }
+  size -> done
+''')
+    user.fails('run', 'main.bot', *FLAGS, '--var', 'who=me', code=1)
+    user.file('good', '')
+    user.ok('resume', '--last', *FLAGS)
+    last = [e for e in user.events() if e['type'] == 'node_finished'][-1]
+    assert last['data']['output'] == {'n': 300000, 'who': 'me', 'got': 300000}
