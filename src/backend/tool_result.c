@@ -69,7 +69,7 @@ static json_t *printed_fields(const struct node_exec *x)
 {
 	if (!x->task.structured || x->out.ref)
 		return NULL;
-	json_t *j = json_parse(buf_str(&x->out.head), x->out.head.len, NULL);
+	json_t *j = json_parse_value(buf_str(&x->out.head), x->out.head.len, NULL);
 	if (json_is_object(j))
 		return j;
 	json_decref(j);

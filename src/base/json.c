@@ -48,14 +48,46 @@ void json_put_bool(json_t *object, const char *key, bool value)
 	json_put(object, key, json_boolean(value));
 }
 
-json_t *json_parse(const char *text, size_t len, struct err *e)
+static json_t *parse(const char *text, size_t len, size_t flags, struct err *e)
 {
 	json_error_t je;
-	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | flags, &je);
 
 	if (!j)
 		(void)err_set(e, ERR_INPUT, 0, "JSON, line %d column %d: %s", je.line, je.column, je.text);
 	return j;
+}
+
+json_t *json_parse(const char *text, size_t len, struct err *e)
+{
+	return parse(text, len, JSON_ALLOW_NUL, e);
+}
+
+/* How deep brackets nest outside of strings; of a text that is no JSON it is some number. */
+static size_t nesting(const char *text, size_t len)
+{
+	size_t depth = 0, deepest = 0;
+	bool in_string = false;
+
+	for (const char *p = text; p < text + len; p++) {
+		if (*p == '"')
+			in_string = !in_string;
+		else if (in_string && *p == '\\')
+			p++;
+		else if (!in_string && (*p == '[' || *p == '{') && ++depth > deepest)
+			deepest = depth;
+		else if (!in_string && (*p == ']' || *p == '}') && depth > 0)
+			depth--;
+	}
+	return deepest;
+}
+
+json_t *json_parse_value(const char *text, size_t len, struct err *e)
+{
+	if (nesting(text, len) <= JSON_VALUE_DEPTH)
+		return parse(text, len, 0, e);
+	(void)err_set(e, ERR_INPUT, 0, "JSON that nests deeper than %d", JSON_VALUE_DEPTH);
+	return NULL;
 }
 
 const char *json_get_str(const json_t *object, const char *key)

@@ -287,7 +287,7 @@ static bool read_brackets(struct parser *p, struct dsl_literal *ret)
 	struct token t = *lex_peek(&p->lx);
 	size_t len = lex_balanced(&p->lx);
 	struct err e = ERR_INIT;
-	json_t *v = len ? json_parse(t.s, len, &e) : NULL;
+	json_t *v = len ? json_parse_value(t.s, len, &e) : NULL;
 
 	if (v) {
 		lex_jump(&p->lx, len);

@@ -73,7 +73,7 @@ bool value_is_choice(const json_t *v, const struct dsl_list *choices)
 static json_t *parse_strings(const char *text)
 {
 	if (*text == '[')
-		return json_parse(text, strlen(text), NULL);
+		return json_parse_value(text, strlen(text), NULL);
 	json_t *list = json_array();
 	while (*text) {
 		const char *end = strchrnul(text, ',');
@@ -116,7 +116,7 @@ json_t *value_parse(const char *text, enum dsl_type t)
 		break;
 	case DSL_TYPE_NONE:
 	case DSL_JSON:
-		v = json_parse(text, strlen(text), NULL);
+		v = json_parse_value(text, strlen(text), NULL);
 		break;
 	}
 	if (v && value_has_type(v, t))

@@ -62,6 +62,17 @@ def test_output_cannot_steer_the_terminal(user, driver):
     assert '\x1b' not in p.stdout and '\\x1b' in p.stdout
 
 
+@pytest.mark.parametrize('printed', [r"printf 'a\000b\377'", """python3 -c 'n=2046; print("{\\"x\\":"+"["*n+"]"*n+"}")'"""],
+                         ids=['a NUL', 'deep'])
+def test_output_cannot_make_the_record_unreadable(user, driver, printed):
+    """What a node printed stands in run.json and in events: both must be read again, by inspect and by resume."""
+    schema = '  output: any_value\n' if 'python3' in printed else ''
+    text = tools(printed, 'false').replace('tool t0:\n', 'tool t0:\n' + schema)
+    user.file('main.bot', 'schema any_value:\n  x: json\n\n' + text)
+    user.fails('run', 'main.bot', *driver, code=1)
+    assert 't0' in user.ok('inspect', user.runs()[0]).stdout
+
+
 @pytest.mark.parametrize('sig, code', [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_cancelled(user, driver, sig, code):
     user.file('main.bot', tools('touch ready; while :; do sleep 0.1; done', 'echo never'))

@@ -62,7 +62,7 @@ static void test_parse(void **state)
 		{"{", 1, 0},
 		{"[1]x", 4, 0},
 		{"{\"a\":1,\"a\":2}", 13, 0},
-		{"[\"\\u0000\"]", 10, 0},
+		{"[\"\\u0000\"]", 10, 1},
 		{"[\"a\0\"]", 6, 0},
 		{"[\"\xff\"]", 5, 0},
 	};
@@ -88,6 +88,41 @@ static void test_depth(void **state)
 
 	memset(deep, '[', sizeof deep);
 	assert_null(json_parse(deep, sizeof deep, NULL));
+	assert_null(json_parse_value(deep, sizeof deep, NULL));
+}
+
+/* A program's output may be any bytes; the record that holds it must be readable. */
+static void test_written_text_is_read(void **state)
+{
+	(void)state;
+	auto_json o = json_object();
+
+	json_put(o, "a\xc3\xa9", json_text("x\0y\xff\x01", 5));
+	auto_free char *written = json_compact(o);
+	auto_json again = json_parse(written, strlen(written), NULL);
+	assert_true(json_equal(o, again));
+	assert_null(json_parse_value(written, strlen(written), NULL));
+}
+
+/* A value at the limit stands within other documents that must still be read; brackets in strings are none. */
+static void test_depth_of_a_value(void **state)
+{
+	(void)state;
+	static char text[4 * JSON_VALUE_DEPTH];
+
+	for (size_t depth = JSON_VALUE_DEPTH; depth <= JSON_VALUE_DEPTH + 1; depth++) {
+		memset(text, '[', depth);
+		memset(text + depth, ']', depth);
+		struct err e = ERR_INIT;
+		auto_json j = json_parse_value(text, 2 * depth, &e);
+		assert_int_equal(j != NULL, depth == JSON_VALUE_DEPTH);
+		assert_int_equal(e.kind, j ? ERR_NONE : ERR_INPUT);
+	}
+	memset(text, '[', sizeof text);
+	memcpy(text, "[\"\\\"", 4);
+	memcpy(text + sizeof text - 2, "\"]", 2);
+	auto_json j = json_parse_value(text, sizeof text, NULL);
+	assert_non_null(j);
 }
 
 int main(void)
@@ -97,6 +132,8 @@ int main(void)
 		cmocka_unit_test(test_put),
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_depth_of_a_value),
+		cmocka_unit_test(test_written_text_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,14 @@ void json_put_int(json_t *object, const char *key, long long value);
 void json_put_bool(json_t *object, const char *key, bool value);
 void json_put(json_t *object, const char *key, json_t *value);
 
-/* Parses a whole document: NULs, duplicate keys and a depth beyond jansson's own limit are errors. NULL on error. */
+/* Parses a whole document, such as was written from json_text: a string may hold NULs, escaped. Duplicate keys and a
+ * depth beyond jansson's own limit are errors. NULL on error. */
 json_t *json_parse(const char *text, size_t len, struct err *e);
+
+/* As json_parse, for a value that comes from outside and becomes part of another document: no NULs, and it may nest
+ * JSON_VALUE_DEPTH deep and no deeper, so that the whole can be read again. */
+json_t *json_parse_value(const char *text, size_t len, struct err *e);
+enum { JSON_VALUE_DEPTH = 1000 };
 
 /* The string at key, or NULL when it is missing or no string. Borrowed. */
 const char *json_get_str(const json_t *object, const char *key);
