@@ -52,13 +52,13 @@ static struct node_row *open_row(const struct node_table *t, const json_t *ev)
 	return NULL;
 }
 
-static void finish(struct node_table *t, const json_t *ev)
+static void finish(struct node_table *t, const json_t *ev, const char *state)
 {
 	struct node_row *row = open_row(t, ev);
 
 	if (!row)
 		return;
-	set_state(row, "finished");
+	set_state(row, state);
 	row->ended_ms = event_time_ms(ev);
 	row->data = json_incref(json_object_get(ev, "data"));
 }
@@ -97,7 +97,9 @@ void node_table_add(struct node_table *t, const json_t *ev)
 	if (str_eq(type, "node_started") && of_node)
 		begin(t, ev);
 	else if (str_eq(type, "node_finished") && of_node)
-		finish(t, ev);
+		finish(t, ev, "finished");
+	else if ((str_eq(type, "tool_error") || str_eq(type, "node_error")) && of_node)
+		finish(t, ev, "failed");
 	else if (str_eq(type, "network_blocked"))
 		blocked(t, ev);
 	else if (event_ends_run(type))

@@ -29,8 +29,8 @@ static const struct {
 	const char *word;
 	enum style style;
 } states[VIEW_STATES] = {
-	[VIEW_RUNNING] = {"running", STYLE_BOLD},     [VIEW_WAITING] = {"waiting", STYLE_YELLOW},
-	[VIEW_FAILED] = {"failed", STYLE_RED},	      [VIEW_STOPPED] = {"stopped", STYLE_RED},
+	[VIEW_RUNNING] = {"running", STYLE_BOLD},    [VIEW_WAITING] = {"waiting", STYLE_YELLOW},
+	[VIEW_FAILED] = {"failed", STYLE_RED},	     [VIEW_STOPPED] = {"stopped", STYLE_RED},
 	[VIEW_FINISHED] = {"finished", STYLE_GREEN},
 };
 
@@ -140,7 +140,13 @@ static void head(const struct view *v, const struct view_space *space, uint64_t 
 	clock_text(time, since(v->begun_ms, v->ended_ms ? v->ended_ms : now_ms));
 	put(&l, STYLE_BOLD, v->workflow ? v->workflow : "run");
 	spaces(&l, 2);
-	put(&l, !v->end ? STYLE_PLAIN : good ? STYLE_GREEN : STYLE_RED, v->end ? v->end : v->doing ? v->doing : "running");
+	put(&l,
+	    !v->end ? STYLE_PLAIN
+	    : good  ? STYLE_GREEN
+		    : STYLE_RED,
+	    v->end     ? v->end
+	    : v->doing ? v->doing
+		       : "running");
 	put(&l, STYLE_PLAIN, v->end ? " in " : " ");
 	put(&l, STYLE_PLAIN, time);
 	spaces(&l, 2);
@@ -277,7 +283,8 @@ static size_t choose(const struct view *v, size_t room, bool *chosen)
 /* room: lines that may be used, the one that counts the rest included. */
 static void nodes(const struct view *v, size_t room, const struct view_space *space, uint64_t now_ms, struct strv *ret)
 {
-	size_t all = v->n_nodes + v->n_dropped, widest = MIN_NAME, limit = MAX((size_t)space->columns * 2 / 5, MIN_NAME);
+	size_t all = v->n_nodes + v->n_dropped, widest = MIN_NAME,
+	       limit = MAX((size_t)space->columns * 2 / 5, MIN_NAME);
 	auto_free bool *chosen = xcalloc(v->n_nodes + 1, sizeof *chosen);
 	auto_strv names = {0};
 

@@ -221,9 +221,8 @@ static void sandbox_started(struct view *v, const json_t *ev)
 	size_t rules = json_array_size(json_object_get(network, "rules"));
 
 	auto_free char *with = rules ? xasprintf(" with %zu rule%s", rules, rules == 1 ? "" : "s") : xstrdup("");
-	auto_free char *text =
-		xasprintf("%s%s%s, network %s%s", driver ? driver : "unknown driver", image ? ", " : "",
-			  image ? image : "", mode ? mode : "unknown", with);
+	auto_free char *text = xasprintf("%s%s%s, network %s%s", driver ? driver : "unknown driver", image ? ", " : "",
+					 image ? image : "", mode ? mode : "unknown", with);
 	v->learning = str_eq(mode, "learn");
 	replace(&v->sandbox, safe_text(text));
 	drop_pulls(v);
@@ -245,8 +244,7 @@ static void pull_progress(struct view *v, const json_t *ev)
 	auto_free char *safe_image = safe_text(image ? image : "image"), *safe_layer = safe_text(layer ? layer : "");
 	size_t i = 0;
 
-	while (i < v->n_pulls &&
-	       !(str_eq(v->pulls[i].image, safe_image) && str_eq(v->pulls[i].layer, safe_layer)))
+	while (i < v->n_pulls && !(str_eq(v->pulls[i].image, safe_image) && str_eq(v->pulls[i].layer, safe_layer)))
 		i++;
 	if (i == PULL_LIMIT)
 		return;
@@ -296,10 +294,9 @@ static void budget(struct view *v, const json_t *ev)
 	const char *dimension = json_get_str(data, "dimension");
 	bool warning = str_eq(json_get_str(ev, "type"), "budget_warning");
 
-	auto_free char *text =
-		xasprintf("budget %s: %s %.6g of %.6g", warning ? "nearly used up" : "exceeded",
-			  dimension ? dimension : "?", json_number_value(json_object_get(data, "used")),
-			  json_number_value(json_object_get(data, "limit")));
+	auto_free char *text = xasprintf("budget %s: %s %.6g of %.6g", warning ? "nearly used up" : "exceeded",
+					 dimension ? dimension : "?", json_number_value(json_object_get(data, "used")),
+					 json_number_value(json_object_get(data, "limit")));
 	view_note(v, text);
 }
 

@@ -35,9 +35,9 @@ struct view_block {
 };
 
 struct view {
-	char *workflow; /* NULL until the run has started */
-	char *sandbox;	/* NULL: it is being started */
-	char *end;	/* "finished", "failed", …; NULL: the run goes on */
+	char *workflow;	   /* NULL until the run has started */
+	char *sandbox;	   /* NULL: it is being started */
+	char *end;	   /* "finished", "failed", …; NULL: the run goes on */
 	const char *doing; /* while it goes on; NULL: it runs */
 	uint64_t begun_ms, ended_ms;
 	struct view_node *nodes; /* in the order they first began */

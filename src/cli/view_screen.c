@@ -1,10 +1,10 @@
 /* Drawing on the terminal's second ("alternate") screen.
  *
  * The second screen, because the first one belongs to what the user did before: a terminal that changes its size breaks
- * the lines of the first one anew, and no program can know where its own then stand. On the second each line has its row
- * by number, without line wrap, so that a character whose width is guessed wrongly cannot move another line. What is
- * the same is not sent again, and an update goes out in one write between the marks of a synchronised update (terminals
- * that do not know them ignore them).
+ * the lines of the first one anew, and no program can know where its own then stand. On the second each line has its
+ * row by number, without line wrap, so that a character whose width is guessed wrongly cannot move another line. What
+ * is the same is not sent again, and an update goes out in one write between the marks of a synchronised update
+ * (terminals that do not know them ignore them).
  *
  * Between enter and leave the terminal must be given back whatever happens. Signals that others send are handled by the
  * event loop; those that a fault of this program or ^\ raises by a handler here, which may do nothing but write and set

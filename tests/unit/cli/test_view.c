@@ -29,10 +29,9 @@ static void widths(void **state)
 		const char *text;
 		size_t columns;
 	} cases[] = {
-		{"", 0},	     {"abc", 3},	    {"é", 1},	       {"e\u0301", 1},
-		{"漢字", 4},	     {"한글", 4},	    {"ｗ", 2},	       {"👍", 2},
-		{"a\u200bb", 2},     {"\u00a0\u00ad", 2},   {"…", 1},	       {"\U000e0041", 0},
-		{"\ufffd", 1},	     {"\xe6\xbc", 1},	    {"\xff", 1},       {"\xf0", 1},
+		{"", 0},       {"abc", 3},	{"é", 1},	 {"e\u0301", 1},      {"漢字", 4}, {"한글", 4},
+		{"ｗ", 2},     {"👍", 2},	{"a\u200bb", 2}, {"\u00a0\u00ad", 2}, {"…", 1},	   {"\U000e0041", 0},
+		{"\ufffd", 1}, {"\xe6\xbc", 1}, {"\xff", 1},	 {"\xf0", 1},
 	};
 
 	(void)state;
@@ -48,9 +47,15 @@ static void fits(void **state)
 		const char *want;
 		size_t used;
 	} cases[] = {
-		{"abc", 3, "abc", 3},	   {"abcd", 3, "ab…", 3},  {"abcd", 1, "…", 1},
-		{"abcd", 0, "", 0},	   {"漢字", 4, "漢字", 4}, {"漢字", 3, "漢…", 3},
-		{"漢字", 2, "…", 1},	   {"", 5, "", 0},	   {"e\u0301e\u0301e", 2, "e\u0301…", 2},
+		{"abc", 3, "abc", 3},
+		{"abcd", 3, "ab…", 3},
+		{"abcd", 1, "…", 1},
+		{"abcd", 0, "", 0},
+		{"漢字", 4, "漢字", 4},
+		{"漢字", 3, "漢…", 3},
+		{"漢字", 2, "…", 1},
+		{"", 5, "", 0},
+		{"e\u0301e\u0301e", 2, "e\u0301…", 2},
 		{"abe\u0301", 3, "abe\u0301", 3},
 	};
 
@@ -114,8 +119,7 @@ static void a_run(void **state)
 	     "{\"image\":\"debian:12\",\"layer\":\"a\",\"current\":1000000,\"total\":4000000}");
 	feed(&v, 110, "sandbox_pull_progress", NULL, NULL,
 	     "{\"image\":\"debian:12\",\"layer\":\"b\",\"current\":1000000,\"total\":4000000}");
-	assert_frame(&v, 80, 24, 200,
-		     "w  running 0.2 s\nsandbox: starting\npulling: debian:12  25 %  2.0 of 8.0 MB\n");
+	assert_frame(&v, 80, 24, 200, "w  running 0.2 s\nsandbox: starting\npulling: debian:12  25 %  2.0 of 8.0 MB\n");
 	feed(&v, 300, "sandbox_started", NULL, NULL,
 	     "{\"driver\":\"native\",\"network\":{\"mode\":\"allowlist\",\"rules\":[\"a\"]}}");
 	feed(&v, 1000, "node_started", NULL, "build", "{\"kind\":\"tool\"}");
@@ -203,7 +207,8 @@ static void every_size(void **state)
 	for (int i = 0; i < 5; i++) {
 		auto_free char *name = xasprintf("節%d漢字漢字漢字漢字漢字漢字", i);
 		feed(&v, 0, "node_started", "b", name, NULL);
-		feed(&v, 0, "node_finished", "b", name, "{\"output\":{\"a\":\"字\"},\"_tokens\":5000000,\"_cost_usd\":1}");
+		feed(&v, 0, "node_finished", "b", name,
+		     "{\"output\":{\"a\":\"字\"},\"_tokens\":5000000,\"_cost_usd\":1}");
 		feed(&v, 0, "network_blocked", NULL, NULL, "{\"host\":\"字.example\"}");
 		feed(&v, 0, "sandbox_warning", NULL, NULL, "{\"message\":\"字字字\"}");
 	}
@@ -217,9 +222,10 @@ static void every_size(void **state)
 static void hostile(void **state)
 {
 	static const char *const bad = "\"\\u001b[2J\\u001b]52;c;eHg=\\u0007\\r\\n\\t\\u009b?1049h\\u202ex\\u2066\"";
-	static const char *const types[] = {"run_started",     "sandbox_started", "sandbox_skipped", "sandbox_warning",
-					    "node_started",    "node_finished",	  "tool_error",	     "node_recovery",
-					    "network_blocked", "budget_warning",  "run_failed",	     "sandbox_pull_progress"};
+	static const char *const types[] = {"run_started",     "sandbox_started", "sandbox_skipped",
+					    "sandbox_warning", "node_started",	  "node_finished",
+					    "tool_error",      "node_recovery",	  "network_blocked",
+					    "budget_warning",  "run_failed",	  "sandbox_pull_progress"};
 	struct view v = {0};
 
 	(void)state;
@@ -295,9 +301,9 @@ static void drawing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(widths),     cmocka_unit_test(fits),	  cmocka_unit_test(a_run),
-		cmocka_unit_test(branches),   cmocka_unit_test(crowded),  cmocka_unit_test(every_size),
-		cmocka_unit_test(hostile),    cmocka_unit_test(endless),  cmocka_unit_test(drawing),
+		cmocka_unit_test(widths),   cmocka_unit_test(fits),    cmocka_unit_test(a_run),
+		cmocka_unit_test(branches), cmocka_unit_test(crowded), cmocka_unit_test(every_size),
+		cmocka_unit_test(hostile),  cmocka_unit_test(endless), cmocka_unit_test(drawing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
