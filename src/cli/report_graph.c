@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NODES = 1000, NODE_HEIGHT = 38, LETTERS = 20, LETTER = 8, LOOP_ROOM = 56, SHORT = 160 };
+enum { MAX_NODES = 1000, NODE_HEIGHT = 38, LETTERS = 20, LETTER = 8, LOOP_ROOM = 56, LOOP_LANES = 6, SHORT = 160 };
 
 struct graph {
 	struct strv names;   /* in the order they were met */
@@ -93,7 +93,39 @@ static void draw_label(struct page *p, double x, double y, unsigned long long ti
 		page_printf(p, "<text class=\"times\" x=\"%.1f\" y=\"%.1f\">×%llu</text>\n", x, y, times);
 }
 
-/* Against the order: out of the node's side and back into the other's. */
+/* Whether another node stands in or between the ranks of the two, where a curve beside them would cross it. */
+static bool is_crowded(const struct layout *l, const struct layout_edge *e)
+{
+	struct layout_point a = l->nodes[e->from], b = l->nodes[e->to];
+
+	for (size_t i = 0; i < l->n_nodes; i++) {
+		double at = l->sideways ? l->nodes[i].x : l->nodes[i].y;
+		double one = l->sideways ? a.x : a.y, other = l->sideways ? b.x : b.y;
+		if (i != e->from && i != e->to && at >= MIN(one, other) && at <= MAX(one, other))
+			return true;
+	}
+	return false;
+}
+
+/* Against the order, round everything: out into the gap behind its rank, along the drawing's side, and back through the
+ * gap before the other's, as no node stands in a gap. */
+static void draw_detour(const struct layout *l, const struct layout_edge *e, size_t lane, unsigned long long times,
+			struct page *p)
+{
+	struct layout_point a = l->nodes[e->from], b = l->nodes[e->to];
+	double side = (l->sideways ? l->height : l->width) + (double)(lane % LOOP_LANES) * LOOP_ROOM / LOOP_LANES;
+	double out = (l->sideways ? l->node_width : NODE_HEIGHT) / 2.0, gap = LAYOUT_BETWEEN / 3.0;
+
+	if (l->sideways)
+		page_printf(p, "<path class=\"edge loop\" d=\"M%.1f,%.1f h%.1f V%.1f H%.1f V%.1f h%.1f\"/>\n",
+			    a.x + out, a.y, gap, side, b.x - out - gap, b.y, gap);
+	else
+		page_printf(p, "<path class=\"edge loop\" d=\"M%.1f,%.1f v%.1f H%.1f V%.1f H%.1f v%.1f\"/>\n", a.x,
+			    a.y + out, gap, side, b.y - out - gap, b.x, gap);
+	draw_label(p, l->sideways ? (a.x + b.x) / 2 : side + 4, l->sideways ? side - 4 : (a.y + b.y) / 2, times);
+}
+
+/* Against the order: a curve out of the node's side and back into the other's. */
 static void draw_loop(const struct layout *l, const struct layout_edge *e, unsigned long long times, struct page *p)
 {
 	struct layout_point a = l->nodes[e->from], b = l->nodes[e->to], c, d;
@@ -116,6 +148,18 @@ static void draw_loop(const struct layout *l, const struct layout_edge *e, unsig
 		   (a.y + b.y + 3 * (c.y + d.y)) / 8 + (l->sideways ? 14 : 4), times);
 }
 
+/* Of the two ends the one where fewer edges meet has room for a label. */
+static bool label_at_start(const struct layout *l, const struct layout_edge *e)
+{
+	size_t out = 0, in = 0;
+
+	for (size_t i = 0; i < l->n_edges; i++) {
+		out += l->edges[i].from == e->from;
+		in += l->edges[i].to == e->to;
+	}
+	return out <= in;
+}
+
 static void draw_edge(const struct layout *l, const struct layout_edge *e, unsigned long long times, struct page *p)
 {
 	double half = l->sideways ? l->node_width / 2 : NODE_HEIGHT / 2.0;
@@ -135,13 +179,17 @@ static void draw_edge(const struct layout *l, const struct layout_edge *e, unsig
 		at = to;
 	}
 	page_printf(p, "\"/>\n");
-	struct layout_point first = e->n_via ? e->via[0] : b;
-	draw_label(p, (a.x + first.x) / 2 + 8, (a.y + first.y) / 2 + 4, times);
+	bool start = label_at_start(l, e);
+	if (l->sideways)
+		draw_label(p, start ? a.x + 4 : b.x - 26, (start ? a.y : b.y) - 5, times);
+	else
+		draw_label(p, (start ? a.x : b.x) + 6, start ? a.y + 15 : b.y - 11, times);
 }
 
 static void draw(const struct report *r, const struct graph *g, struct layout *l, struct page *p)
 {
 	bool loops = false;
+	size_t lane = 0;
 
 	layout_place(l);
 	for (size_t i = 0; i < l->n_edges; i++)
@@ -162,7 +210,12 @@ static void draw(const struct report *r, const struct graph *g, struct layout *l
 			if (str_eq(r->ways[k].from, g->names.v[from]) &&
 			    str_eq(r->ways[k].to, g->names.v[l->edges[i].to]))
 				times = r->ways[k].times;
-		(l->edges[i].back ? draw_loop : draw_edge)(l, &l->edges[i], times, p);
+		if (!l->edges[i].back)
+			draw_edge(l, &l->edges[i], times, p);
+		else if (is_crowded(l, &l->edges[i]))
+			draw_detour(l, &l->edges[i], lane++, times, p);
+		else
+			draw_loop(l, &l->edges[i], times, p);
 	}
 	for (size_t i = 0; i < l->n_nodes; i++)
 		draw_node(g, l, i, p);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { PASSES = 4, WIDE = 5, MAX_ITEMS = 5000, MARGIN = 20, BESIDE = 24, BETWEEN = 44, EDGE_ROOM = 14 };
+enum { PASSES = 4, WIDE = 5, MAX_ITEMS = 5000, MARGIN = 20, BESIDE = 24, EDGE_ROOM = 14 };
 
 /* A node, or a place where an edge passes a rank. */
 struct item {
@@ -200,7 +200,7 @@ static void place(struct work *w)
 	double breadth = 0;
 
 	l->sideways = has_wide_rank(w);
-	double step = (l->sideways ? l->node_width : l->node_height) + BETWEEN;
+	double step = (l->sideways ? l->node_width : l->node_height) + LAYOUT_BETWEEN;
 	for (size_t i = 0; i < w->n_items; i = rank_end(w, i))
 		breadth = MAX(breadth, rank_room(w, i));
 	for (size_t i = 0, end; i < w->n_items; i = end) {
@@ -209,11 +209,11 @@ static void place(struct work *w)
 		for (size_t k = i; k < end; k++) {
 			struct item *it = w->order[k];
 			it->across = at + item_room(w, it) / 2;
-			it->along = MARGIN + step * ((double)it->rank + 0.5) - BETWEEN / 2.0;
+			it->along = MARGIN + step * ((double)it->rank + 0.5) - LAYOUT_BETWEEN / 2.0;
 			at += item_room(w, it);
 		}
 	}
-	double along = 2 * MARGIN + step * (double)w->n_ranks - BETWEEN, across = 2 * MARGIN + breadth;
+	double along = 2 * MARGIN + step * (double)w->n_ranks - LAYOUT_BETWEEN, across = 2 * MARGIN + breadth;
 	l->width = l->sideways ? along : across;
 	l->height = l->sideways ? across : along;
 }

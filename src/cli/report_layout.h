@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Between two ranks. */
+enum { LAYOUT_BETWEEN = 52 };
+
 struct layout_point {
 	double x, y;
 };
