@@ -97,7 +97,7 @@ def test_no_inherited_descriptors(own_place):
 
 
 def test_no_core_dumps(own_place):
-    assert own_place.probe_inside('core-limit') == 'ok 0 0'
+    assert own_place.probe_inside('core-limit') == 'ok 1 1'
     before = sorted(os.listdir(own_place.workspace))
     assert own_place.probe_inside('abort') == 'signal SIGABRT'
     assert sorted(os.listdir(own_place.workspace)) == before
