@@ -40,6 +40,8 @@ allow ?mknod mknodat
 # Typing into the terminal that the sandbox was started from runs commands outside (CVE-2017-5226; TIOCLINUX pastes on
 # virtual consoles).
 errno EPERM ioctl if arg1 in TIOCSTI,TIOCLINUX
+# Another line discipline (modems, radio, serial IP) is a driver that the kernel loads for whoever has a terminal.
+errno EPERM ioctl if arg1 == TIOCSETD
 allow ioctl
 
 # --- Waiting

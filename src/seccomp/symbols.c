@@ -59,6 +59,7 @@ static const struct {
 	ROW(CLONE_NEWPID),
 	ROW(CLONE_NEWNET),
 	/* ioctl(2); TIOCLINUX has its name in the kernel's headers only under some includes */
+	ROW(TIOCSETD),
 	ROW(TIOCSTI),
 	{"TIOCLINUX", 0x541c},
 	/* mknod(2) */

@@ -105,6 +105,7 @@ static const struct row refused[] = {
 	{"mknodat character device", SYS_mknodat, EPERM, 0, {BAD, ARG("x"), S_IFCHR | 0600, 0}},
 	{"mknodat block device", SYS_mknodat, EPERM, 0, {BAD, ARG("x"), S_IFBLK | 0600, 0}},
 	{"mknodat device, high bit", SYS_mknodat, EPERM, 0, {BAD, ARG("x"), HIGH_BIT | S_IFCHR, 0}},
+	{"TIOCSETD", SYS_ioctl, EPERM, 0, {BAD, TIOCSETD, 0}},
 	{"TIOCSTI", SYS_ioctl, EPERM, 0, {BAD, TIOCSTI, 0}},
 	{"TIOCSTI, high bit", SYS_ioctl, EPERM, 0, {BAD, HIGH_BIT | TIOCSTI, 0}},
 	{"TIOCLINUX", SYS_ioctl, EPERM, 0, {BAD, 0x541c, 0}},
