@@ -1,18 +1,14 @@
 /* `run`: one run of a workflow, from its file to the exit code.
  *
  * Everything that can be wrong with what the user gave is found before the engine makes anything: file, workspace,
- * store, sandbox. Then the engine works on this loop, its events are shown as they come, and signals are handed to it.
- * What fails in the run itself is the run's result and not an error of this command, but it is told in the same form.
- */
+ * store, sandbox. Then the engine runs it (run_engine.c). */
 #include "commands.h"
-#include "event_view.h"
 #include "network_flags.h"
 #include "output.h"
 #include "place.h"
 #include "run_choice.h"
-#include "run_signals.h"
+#include "run_engine.h"
 #include "sandbox_flags.h"
-#include "view.h"
 #include "workflow.h"
 
 #include <base/cleanup.h>
@@ -20,7 +16,6 @@
 #include <engine/engine.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -40,95 +35,6 @@ struct run_opts {
 	struct sandbox_flags sandbox;
 };
 
-struct runner {
-	const struct run_opts *o;
-	struct engine *engine;
-	struct signal_watch signals;
-	struct event_view view;
-	struct live_view *live; /* NULL: plain lines, or none */
-	struct engine_result result;
-};
-
-static void on_event(void *arg, const struct store_event *ev)
-{
-	struct runner *r = arg;
-
-	if (r->o->json) {
-		out_raw(ev->line, ev->len);
-		out_raw("\n", 1);
-		out_flush();
-	} else if (r->live) {
-		live_view_event(r->live, ev->json);
-	} else if (!r->o->quiet) {
-		event_view_show(&r->view, ev->json);
-	}
-}
-
-static void on_signal(void *arg, int sig)
-{
-	const struct runner *r = arg;
-
-	if (r->live)
-		live_view_doing(r->live, "stopping (again: kill)");
-	/* A terminal that goes away asks for the same as SIGTERM. */
-	engine_interrupt(r->engine, sig == SIGHUP ? SIGTERM : sig);
-}
-
-static void on_done(void *arg, const struct engine_result *result)
-{
-	struct runner *r = arg;
-
-	r->result = *result;
-	signal_watch_stop(&r->signals);
-	live_view_end(r->live);
-}
-
-static void tell_result(const struct runner *r)
-{
-	struct err e = r->result.err;
-
-	if (r->result.exit_code == 0)
-		return;
-	if (e.kind == ERR_NONE)
-		(void)err_set(&e, ERR_NODE, 0, "the run ended as %s", run_status_name(r->result.status));
-	err_hint(&e, "`iterion inspect %s` shows what ran; `iterion logs %s` every event.", engine_run_id(r->engine),
-		 engine_run_id(r->engine));
-	show_error(&e);
-}
-
-/* Who asked for more of the log than warnings reads lines that come one after the other. */
-static bool wants_live_view(const struct run_opts *o)
-{
-	bool chatty = str_eq(o->log_level, "info") || str_eq(o->log_level, "debug");
-
-	return !o->json && !o->quiet && !chatty && live_view_possible();
-}
-
-static int run_engine(struct runner *r, const struct engine_params *p, struct err *e)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, 0};
-
-	int n = engine_new(p, &r->engine, e);
-	if (n < 0)
-		return n;
-	signal_watch_start(&r->signals, p->loop, numbers, on_signal, r);
-	if (wants_live_view(r->o))
-		r->live = live_view_new(p->loop);
-	n = engine_run(r->engine, on_done, r, e);
-	if (n == 0)
-		(void)uv_run(p->loop, UV_RUN_DEFAULT);
-	signal_watch_stop(&r->signals);
-	live_view_end(r->live);
-	(void)uv_run(p->loop, UV_RUN_DEFAULT);
-	live_view_free(r->live);
-	if (n == 0) {
-		tell_result(r);
-		n = r->result.exit_code;
-	}
-	engine_free(r->engine);
-	return n;
-}
-
 static void set_log_level(const char *word)
 {
 	static const struct {
@@ -146,7 +52,12 @@ static void set_log_level(const char *word)
 static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err *e)
 {
 	const struct run_opts *o = inv->options;
-	struct runner runner = {.o = o};
+	/* Who asked for more of the log than warnings reads lines that come one after the other. */
+	const struct run_show show = {
+		.json = o->json,
+		.quiet = o->quiet,
+		.lines = str_eq(o->log_level, "info") || str_eq(o->log_level, "debug"),
+	};
 	auto_free char *workspace = NULL, *store = NULL;
 	auto_workflow w = {0};
 	auto_sandbox_choice sandbox = {0};
@@ -179,12 +90,8 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.host_env = (const char *const *)environ,
 		.resolve = (const char *const *)o->resolve.v,
 		.timeout_ms = o->timeout_ms,
-		.on_event = on_event,
-		.arg = &runner,
 	};
-	r = run_engine(&runner, &p, e);
-	event_view_done(&runner.view);
-	return r;
+	return run_engine(&p, &show, e);
 }
 
 static int run(const struct invocation *inv, struct err *e)
@@ -280,11 +187,12 @@ const struct command command_run = {
 	.name = "run",
 	.operands = "FILE",
 	.summary = "run a workflow",
-	.about = "Checks FILE, starts its sandbox and runs its nodes from the entry to the end. A line is printed when "
-		 "a node "
-		 "starts and ends, and for each host that the network policy refused. What happened is kept in the "
-		 "store "
-		 "(`iterion inspect`). The first SIGINT or SIGTERM stops the nodes in order, a second one kills them.",
+	.about =
+		"Checks FILE, starts its sandbox and runs its nodes from the entry to the end. On a "
+		"terminal a line a node shows its state, time and output while it goes on, and stays; elsewhere a line "
+		"is printed when a node starts and ends, and for each host that the network policy refused. What "
+		"happened is kept in the store (`iterion inspect`, `iterion report`). The first SIGINT or "
+		"SIGTERM stops the nodes in order, a second one kills them.",
 	.examples = examples,
 	.exits = exits,
 	.options = options,
