@@ -172,8 +172,8 @@ static int cannot_give(const struct session *s, const char *field, struct err *e
 	const char *source = strv_get_env(&s->spec.sources, field);
 	bool ours = source && str_ends(source, "devcontainer.json");
 
-	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "the sandbox asks for %s%s%s%s, which the %s driver cannot give",
-			field, source ? " (" : "", source ? source : "", source ? ")" : "", driver_name(s->driver));
+	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "make the sandbox: the %s driver cannot give %s, which %s asks for",
+			driver_name(s->driver), field, source ? source : "the sandbox block");
 	err_hint(e, "Take it out of the %s, or choose a driver that has it with --sandbox-driver "
 		    "(`iterion sandbox exec --help` lists them)%s.",
 		 ours ? "file" : "sandbox block",

@@ -32,9 +32,12 @@ static bool is_missing(int r)
 
 static int explain(int r, const char *path, struct err *e)
 {
-	(void)err_sys(e, -r, "read %s", path);
 	if (r == -EXDEV)
-		err_hint(e, "It is a symlink that leads out of the workspace; put the file itself there.");
+		(void)err_set(e, ERR_INPUT, EXDEV, "read %s: a symlink leads out of the workspace", path);
+	else
+		(void)err_sys(e, -r, "read %s", path);
+	if (r == -EXDEV)
+		err_hint(e, "Put the file itself there.");
 	else if (r == -EFBIG)
 		err_hint(e, "A devcontainer.json is a few kilobytes of text: is it the right file?");
 	else if (r == -EACCES)

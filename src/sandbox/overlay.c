@@ -122,9 +122,10 @@ static void free_mount(struct sandbox_mount *m)
 	*m = (struct sandbox_mount){0};
 }
 
-static struct sandbox_mount *mount_at(struct sandbox_spec *s, const char *target)
+/* Among the first n, which were there before; two of one statement at one place are the check's to refuse. */
+static struct sandbox_mount *mount_at(struct sandbox_spec *s, size_t n, const char *target)
 {
-	for (size_t i = 0; i < s->n_mounts; i++)
+	for (size_t i = 0; i < n; i++)
 		if (str_eq(s->mounts[i].target, target))
 			return &s->mounts[i];
 	return sandbox_spec_add_mount(s);
@@ -132,9 +133,11 @@ static struct sandbox_mount *mount_at(struct sandbox_spec *s, const char *target
 
 static void overlay_mounts(struct sandbox_spec *to, const struct sandbox_spec *over)
 {
+	size_t before = to->n_mounts;
+
 	for (size_t i = 0; i < over->n_mounts; i++) {
 		const struct sandbox_mount *from = &over->mounts[i];
-		struct sandbox_mount *m = mount_at(to, from->target);
+		struct sandbox_mount *m = mount_at(to, before, from->target);
 		m->type = from->type;
 		m->readonly = from->readonly;
 		free(TAKE_PTR(m->source));

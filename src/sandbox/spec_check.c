@@ -4,12 +4,14 @@
  * already, with its place in the file; this is for what only the merged spec shows, and for specs from elsewhere. */
 #include "check.h"
 
+#include <base/cleanup.h>
 #include <base/err.h>
 #include <base/mem.h>
 #include <base/str.h>
 #include <sandbox/mount.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int named(const char *field, int r, struct err *e)
@@ -58,22 +60,37 @@ static int check_env_list(const char *field, const struct strv *env, struct err 
 	return 0;
 }
 
+static int by_target(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* No two of them at one place. Sorted, since a devcontainer.json may have thousands. */
+static int check_targets(const struct sandbox_spec *s, struct err *e)
+{
+	auto_free const char **targets = xcalloc(MAX(s->n_mounts, 1u), sizeof *targets);
+
+	for (size_t i = 0; i < s->n_mounts; i++)
+		targets[i] = s->mounts[i].target;
+	qsort(targets, s->n_mounts, sizeof *targets, by_target);
+	for (size_t i = 1; i < s->n_mounts; i++) {
+		if (!str_eq(targets[i - 1], targets[i]))
+			continue;
+		int r = err_set(e, ERR_INPUT, EINVAL, "sandbox mounts: two mounts at %.200s", targets[i]);
+		err_hint(e, "keep one of them, or give them different targets");
+		return r;
+	}
+	return 0;
+}
+
 static int check_mounts(const struct sandbox_spec *s, struct err *e)
 {
 	for (size_t i = 0; i < s->n_mounts; i++) {
-		const struct sandbox_mount *m = &s->mounts[i];
-		int r = sandbox_mount_check(m, e);
+		int r = sandbox_mount_check(&s->mounts[i], e);
 		if (r < 0)
 			return named("mounts", r, e);
-		for (size_t k = 0; k < i; k++) {
-			if (!str_eq(s->mounts[k].target, m->target))
-				continue;
-			r = err_set(e, ERR_INPUT, EINVAL, "sandbox mounts: two mounts at %.200s", m->target);
-			err_hint(e, "keep one of them, or give them different targets");
-			return r;
-		}
 	}
-	return 0;
+	return check_targets(s, e);
 }
 
 static int check_network(const struct sandbox_network *n, struct err *e)
