@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DRAIN_MS = 1000 };
@@ -230,14 +231,24 @@ static int start_proxy(struct session *s, struct err *e)
 	return proxy_new(&pp, &s->proxy, e);
 }
 
+/* The folder in the workspace that commands take for the store when none is named. */
+static char *workspace_store(const struct session *s)
+{
+	auto_free char *path = path_join(s->p.workspace, ".iterion");
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) ? TAKE_PTR(path) : NULL;
+}
+
 /* What of the store lies in the workspace and is to be hidden, by the path that links lead to: a store that was named
- * by a link is no other one. A workspace that is the store itself has its runs hidden. NULL: nothing. */
+ * by a link is no other one. A workspace that is the store itself has its runs hidden. With a store elsewhere it is the
+ * workspace's own, which holds other runs. NULL: nothing. */
 static char *find_hidden(const struct session *s)
 {
 	auto_free char *store = s->p.store_dir ? realpath(s->p.store_dir, NULL) : NULL;
 
 	if (!store || !path_within(store, s->p.workspace))
-		return NULL;
+		return workspace_store(s);
 	if (!str_eq(store, s->p.workspace))
 		return TAKE_PTR(store);
 	auto_free char *runs = path_join(store, "runs");
@@ -254,6 +265,8 @@ static int fill_params(struct session *s, struct err *e)
 		return err_set(e, ERR_INPUT, EINVAL, "workspace_folder %s: not an absolute path",
 			       spec->workspace_folder);
 	s->hidden = find_hidden(s);
+	auto_free char *own_store = workspace_store(s);
+	s->had_store = own_store != NULL;
 	s->artifact_files = s->p.artifact_files ? realpath(s->p.artifact_files, NULL) : NULL;
 	if (s->p.artifact_files && !s->artifact_files)
 		return err_sys(e, errno, "open the run's folder %s", s->p.artifact_files);
@@ -422,6 +435,9 @@ static void check_stopped(struct session *s)
 {
 	if (s->sandbox_stopping || s->proxy_stopping)
 		return;
+	auto_free char *planted = s->had_store || s->driver == &driver_noop ? NULL : workspace_store(s);
+	if (planted)
+		session_emit_planted(s, planted);
 	session_emit_stopped(s);
 	s->state = SESSION_STOPPED;
 	s->stop_done(s->stop_arg, NULL);

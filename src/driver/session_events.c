@@ -3,6 +3,7 @@
 #include "post_create.h"
 #include "session_priv.h"
 
+#include <base/cleanup.h>
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
@@ -110,6 +111,19 @@ void session_emit_warnings(const struct session *s)
 		json_put_str(d, "message", message);
 		emit(s, "sandbox_warning", d);
 	}
+}
+
+void session_emit_planted(const struct session *s, const char *path)
+{
+	auto_free char *message =
+		xasprintf("a program in the sandbox made %s, which later commands take for the run store: `iterion "
+			  "resume --last` would run what it says. Remove the folder unless you wanted it",
+			  path);
+	json_t *d = json_object();
+
+	json_put_str(d, "code", "store_planted");
+	json_put_str(d, "message", message);
+	emit(s, "sandbox_warning", d);
 }
 
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b)

@@ -38,6 +38,7 @@ struct session {
 	char *artifact_files; /* of the host, resolved, or NULL */
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
+	bool had_store; /* the workspace had a store before the sandbox */
 	bool was_started, was_lost, was_killed, emit_stopped;
 	uint64_t begin_ns, prepared_ns, ready_ns;
 	session_done_cb start_done;
@@ -53,6 +54,8 @@ void session_add_env(const struct session *s, struct strv *env);
 void session_emit_started(const struct session *s);
 void session_emit_host_state(const struct session *s);
 void session_emit_warnings(const struct session *s);
+/* A program inside made the folder that later commands would take for the run store. */
+void session_emit_planted(const struct session *s, const char *path);
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b);
 void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n);
 void session_emit_stopped(const struct session *s);

@@ -140,6 +140,23 @@ def test_other_runs_by_another_name(own_place, named):
     assert own_place.probe_inside('read', path, flags=('--store-dir', name)) in ('errno ENOENT', 'errno EACCES')
 
 
+def test_a_store_made_inside_is_told(own_place):
+    """Without --store-dir later commands take .iterion of the workspace for the store, and a record there names the file
+    that `resume` runs: who makes one inside could have it run outside."""
+    store = os.path.join(own_place.workspace, '.iterion')
+    assert 'take for the run store' not in own_place.inside('/bin/true').stderr
+    p = own_place.inside('/bin/sh', '-c', f'mkdir -p {store}/runs/forged')
+    assert f'made {store}, which later commands take for the run store' in p.stderr, p
+
+
+def test_the_workspaces_own_store_while_another_is_used(own_place):
+    runs = own_place.folder('workspace', '.iterion', 'runs')
+    own_place.person.own(os.path.dirname(runs))
+    path = own_place.file(os.path.join(runs, 'events.jsonl'), '{"seq":0}\n')
+    got = own_place.probe_inside('read', path, flags=('--store-dir', own_place.folder('elsewhere')))
+    assert got in ('errno ENOENT', 'errno EACCES')
+
+
 def test_other_runs_below_a_shared_folder(own_place):
     """~/.iterion is shared with the sandbox: a store that somebody puts below it must not come along."""
     runs = own_place.folder('home', '.iterion', 'other-store', 'runs')
