@@ -50,6 +50,7 @@ void branch_remove(struct engine *en, struct branch *b)
 	if (en->branches_end == &b->next)
 		en->branches_end = p;
 	json_decref(b->input);
+	json_decref(b->answers);
 	free(b->interaction);
 	free(b->id);
 	free(b);

@@ -16,7 +16,9 @@ struct branch {
 	enum branch_state state;
 	const struct dsl_node *node;
 	json_t *input;
-	char *interaction; /* the question that waits, or has been answered; NULL: none */
+	char *interaction; /* human: the question that waits; NULL: none */
+	bool asked;	   /* somebody is being asked right now */
+	json_t *answers;   /* human: what resume brought, an object that was checked */
 	struct branch *next;
 };
 

@@ -50,22 +50,34 @@ static void emit_stopped(struct engine *en)
 	store_run_log(en->run, cancelled ? "info" : "error", o->err.msg);
 }
 
+static void emit_paused(struct engine *en)
+{
+	json_t *d = json_object();
+
+	json_put(d, "waiting", human_waiting(en));
+	json_put_int(d, "duration_ms", (long long)(clock_ms() - en->started_ms));
+	engine_emit(en, "run_paused", NULL, NULL, d);
+}
+
 static void finish(struct engine *en)
 {
 	const struct outcome *o = &en->outcome;
-	bool good = o->status == RUN_FINISHED;
+	bool paused = o->status == RUN_PAUSED;
+	bool good = o->status == RUN_FINISHED || paused;
 	struct err e = ERR_INIT;
 
-	if (good)
+	if (paused)
+		emit_paused(en);
+	else if (good)
 		emit_finished(en);
 	else
 		emit_stopped(en);
-	auto_json cp = en->last_node ? checkpoint_build(en) : NULL;
+	auto_json cp = en->last_node || paused ? checkpoint_build(en) : NULL;
 	const struct store_run_state s = {
 		.status = o->status,
 		.checkpoint = cp,
 		.failure = good ? NULL : &o->err,
-		.ended = true,
+		.ended = !paused,
 		.sync = true,
 	};
 	if (store_run_save(en->run, &s, &e) < 0 && good) {

@@ -146,7 +146,9 @@ static int exit_code_of(const struct engine *en)
 {
 	if (en->outcome.status == RUN_FINISHED)
 		return 0;
-	return en->outcome.status == RUN_CANCELLED ? err_exit_code(en->outcome.err.kind) : 1;
+	if (en->outcome.status == RUN_CANCELLED || en->outcome.status == RUN_PAUSED)
+		return err_exit_code(en->outcome.err.kind);
+	return 1;
 }
 
 static void on_closed(uv_handle_t *h)

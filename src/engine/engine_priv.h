@@ -179,6 +179,24 @@ int vars_resolve(const struct engine_params *p, json_t **ret, struct err *e) __a
 
 void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to);
 
+/* --- human.c --- */
+
+/* The node of a branch asks, or takes the answers that are there. 0 or -errno. */
+int human_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
+/* Records b's answers; the node has ended. */
+void human_finish(struct engine *en, struct branch *b);
+/* Adds "field=value" to the answers for a node; complete, they are checked, and what may be missing is null. */
+int human_add_answer(const struct engine *en, const struct dsl_node *n, const char *text, json_t *to, struct err *e)
+	__attribute__((warn_unused_result));
+int human_check_answers(const struct engine *en, const struct dsl_node *n, json_t *answers, struct err *e)
+	__attribute__((warn_unused_result));
+/* Ends the run as paused when only answers are left to wait for, and nobody is being asked. */
+bool human_pause(struct engine *en);
+/* The questions that wait, for the last event. */
+json_t *human_waiting(const struct engine *en);
+/* Gives the answers of a resume to the branches that wait. 0 or -errno. */
+int human_take_answers(struct engine *en, struct err *e) __attribute__((warn_unused_result));
+
 /* --- large.c --- */
 
 enum { LARGE_MIN = 16 * 1024 }; /* values of more bytes than this are large */

@@ -19,21 +19,29 @@ const struct backend_ops *preflight_backend(const struct dsl_node *n)
 	return ops == &backend_tool ? NULL : ops;
 }
 
-/* Nodes that the engine carries out by itself. */
-static bool is_own(const struct dsl_node *n)
+/* Whether a person is asked, and nobody else. */
+static bool is_asked(const struct dsl_file *f, const struct dsl_node *n)
 {
-	return n->kind == DSL_COMPUTE || (n->kind == DSL_ROUTER && n->mode.v != DSL_LLM);
+	int how = n->interaction.v ? n->interaction.v : f->workflow->interaction.v;
+
+	return n->kind == DSL_HUMAN && (how == DSL_INTERACTION_UNSET || how == DSL_INTERACT_HUMAN);
 }
 
-static int check_node(const struct dsl_node *n, struct err *e)
+/* Nodes that the engine carries out by itself. */
+static bool is_own(const struct dsl_file *f, const struct dsl_node *n)
 {
-	if (!is_own(n) && !preflight_backend(n)) {
+	return is_asked(f, n) || n->kind == DSL_COMPUTE || (n->kind == DSL_ROUTER && n->mode.v != DSL_LLM);
+}
+
+static int check_node(const struct dsl_file *f, const struct dsl_node *n, struct err *e)
+{
+	if (!is_own(f, n) && !preflight_backend(n)) {
 		int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
 				"node %s: kind %s%s needs a backend that this build does not have", n->name.s,
 				dsl_node_kind_name(n->kind), n->kind == DSL_ROUTER ? " in mode llm" : "");
 		err_hint(e,
-			 "this build runs tool and compute nodes, and routers of the modes fan_out_all, condition and "
-			 "round_robin");
+			 "this build runs tool and compute nodes, human nodes with interaction: human, and routers of "
+			 "the modes fan_out_all, condition and round_robin");
 		return r;
 	}
 	const struct dsl_sandbox *s = n->sandbox;
@@ -50,7 +58,7 @@ static int check_node(const struct dsl_node *n, struct err *e)
 static int check_file(const struct dsl_file *f, struct err *e)
 {
 	for (size_t i = 0; i < f->n_nodes; i++) {
-		int r = check_node(f->nodes[i], e);
+		int r = check_node(f, f->nodes[i], e);
 		if (r < 0)
 			return r;
 	}

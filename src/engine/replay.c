@@ -14,6 +14,7 @@
 #include <store/read.h>
 
 #include <errno.h>
+#include <stdlib.h>
 
 static const char finished[] = "node_finished";
 
@@ -131,6 +132,29 @@ static void finish(struct engine *en, struct branch *b, const json_t *data)
 	json_decref(output);
 }
 
+/* What one event says about a branch that stands at its node. */
+static void apply(struct engine *en, const json_t *ev)
+{
+	const char *type = json_get_str(ev, "type");
+	const json_t *data = json_object_get(ev, "data");
+	struct branch *b = branch_of(en, ev);
+
+	if (!b || !type)
+		return;
+	if (str_eq(type, finished)) {
+		finish(en, b, data);
+	} else if (b->node->kind == DSL_HUMAN && str_eq(type, "human_input_requested")) {
+		const char *id = json_get_str(data, "interaction_id");
+		free(b->interaction);
+		b->interaction = id ? xstrdup(id) : NULL;
+	} else if (b->interaction && str_eq(type, "human_answers_recorded")) {
+		json_decref(b->answers);
+		b->answers = json_incref(json_object_get(data, "answers"));
+		if (b->answers)
+			human_finish(en, b);
+	}
+}
+
 void replay_run(struct engine *en)
 {
 	if (en->phase != PHASE_STARTING)
@@ -139,9 +163,7 @@ void replay_run(struct engine *en)
 	en->replaying = true;
 	for (size_t i = 0; i < json_array_size(en->tail) && en->phase == PHASE_RUNNING; i++) {
 		auto_json ev = json_incref(json_array_get(en->tail, i));
-		struct branch *b = str_eq(json_get_str(ev, "type"), finished) ? branch_of(en, ev) : NULL;
-		if (b)
-			finish(en, b, json_object_get(ev, "data"));
+		apply(en, ev);
 	}
 	en->replaying = false;
 	if (en->phase == PHASE_RUNNING)

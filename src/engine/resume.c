@@ -211,7 +211,7 @@ int resume_load(struct engine *en, struct err *e)
 		return already_finished(en, e);
 	if (!json_is_object(cp))
 		branch_begin(en);
-	return 0;
+	return human_take_answers(en, e);
 }
 
 void resume_begin(struct engine *en)

@@ -83,7 +83,8 @@ static void step(struct engine *en, struct branch *b)
 	if (en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
 		return;
 	b->state = BRANCH_ACTIVE;
-	emit_started(en, b);
+	if (!b->interaction)
+		emit_started(en, b);
 	/* Whoever heard of it may have ended the run. */
 	if (en->phase != PHASE_RUNNING)
 		return;
@@ -91,6 +92,8 @@ static void step(struct engine *en, struct branch *b)
 		result.output = json_incref(b->input);
 	else if (b->node->kind == DSL_COMPUTE)
 		r = compute(en, b, &result.output, &e);
+	else if (b->node->kind == DSL_HUMAN)
+		r = human_start(en, b, &e);
 	else
 		r = activity_start(en, b, &e);
 	if (r < 0 || is_instant(b->node))
@@ -148,7 +151,8 @@ static void record(struct engine *en, const struct branch *b, const struct node_
 static int check_output(const struct engine *en, const struct branch *b, json_t *output, struct err *e)
 {
 	const struct dsl_schema *s = b->node->output.s ? dsl_find_schema(en->p.file, b->node->output.s) : NULL;
-	int r = s ? value_check(output, s, e) : 0;
+	/* A person's answers were checked when they came; not all need be there. */
+	int r = s && b->node->kind != DSL_HUMAN ? value_check(output, s, e) : 0;
 
 	if (r == 0)
 		return 0;
@@ -236,6 +240,8 @@ void engine_pump(struct engine *en)
 		return;
 	if (!en->branches)
 		engine_end(en, RUN_FINISHED, NULL, NULL);
+	else if (human_pause(en))
+		return;
 	else if (next_ready(en))
 		engine_wake(en);
 }

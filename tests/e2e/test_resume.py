@@ -324,3 +324,116 @@ workflow w:
     user.ok('resume', '--last', *FLAGS)
     last = [e for e in user.events() if e['type'] == 'node_finished'][-1]
     assert last['data']['output'] == {'n': 300000, 'who': 'me', 'got': 300000}
+
+
+HUMAN = '''prompt question:
+  Shall {{vars.what}} go out?
+
+vars:
+  what: string = "it"
+
+schema answer:
+  approved: bool
+  note: string
+  how: string [enum: "fast", "slow"]
+
+human ask:
+  interaction: human
+  instructions: question
+  output: answer
+  {more}
+
+tool act:
+  command: `echo {{{{outputs.ask.approved}}}} {{{{outputs.ask.note}}}} >>trace`
+
+workflow w:
+  entry: ask
+  ask -> act when approved
+  ask -> done
+  act -> done
+'''.replace('{{vars.what}}', '{{{{vars.what}}}}')
+
+
+def human(more=''):
+    return HUMAN.format(more=more)
+
+
+def test_human_pauses_and_goes_on(user):
+    user.file('main.bot', human())
+    p = user.fails('run', 'main.bot', *FLAGS, '--run-id', 'r', code=3, says='waits for a person')
+    assert '--answer' in p.stderr
+    record = json.loads(user.ok('inspect', 'r', '--json').stdout)
+    assert record['status'] == 'paused_waiting_human' and record['finished_at'] is None and record['error'] is None
+    asked = next(e for e in user.events() if e['type'] == 'human_input_requested')
+    assert asked['node_id'] == 'ask' and asked['data']['instructions'] == 'Shall it go out?'
+    assert [f['name'] for f in asked['data']['fields']] == ['approved', 'note', 'how']
+    assert record['checkpoint']['pending_interaction'] == asked['data']['interaction_id']
+    path = os.path.join(user.store, 'runs', 'r', 'interactions', asked['data']['interaction_id'] + '.json')
+    with open(path, encoding='utf-8') as f:
+        assert json.load(f)['status'] == 'pending'
+    before = user.events()
+    assert before[-1]['type'] == 'run_paused'
+    for args, says in (
+            ((), '0 of 3 answers are given; missing: approved note how'),
+            (('--answer', 'approved=maybe'), 'does not fit'),
+            (('--answer', 'aproved=true'), 'no such field'),
+            (('--answer', 'how=never'), 'none of its choices'),
+            (('--answer', 'note'), 'no field=value'),
+            (('--answer', 'approved=true', '--answer', 'note=x'), '2 of 3 answers are given; missing: how')):
+        user.fails('resume', '--last', *FLAGS, *args, code=2, says=says)
+    assert user.events() == before
+    user.ok('resume', '--last', *FLAGS, '--answer', 'approved=true', '--answer', 'ask.note=a b', '--answer', 'how=fast')
+    assert trace(user) == ['true', 'a', 'b']
+    types = [e['type'] for e in user.events()]
+    assert types.count('human_input_requested') == 1 and types.count('human_answers_recorded') == 1
+    assert types.count('node_started') == 2 and types[-1] == 'run_finished'
+    with open(path, encoding='utf-8') as f:
+        assert json.load(f)['answers'] == {'approved': True, 'note': 'a b', 'how': 'fast'}
+
+
+def test_human_needs_only_some_answers(user):
+    user.file('main.bot', human('min_answers: 1'))
+    user.fails('run', 'main.bot', *FLAGS, code=3, says='waits')
+    user.ok('resume', '--last', *FLAGS, '--answer', 'approved=false')
+    done = next(e for e in user.events() if e['type'] == 'node_finished')
+    assert done['data']['output'] == {'approved': False, 'note': None, 'how': None}
+
+
+def test_answers_that_nobody_asked_for(user):
+    user.file('main.bot', two('test -e good'))
+    user.fails('run', 'main.bot', *FLAGS, code=1)
+    user.fails('resume', '--last', *FLAGS, '--answer', 'x=y', code=2, says='does not wait')
+
+
+def test_others_go_on_while_a_person_thinks(user):
+    user.file('main.bot', '''router r:
+  mode: fan_out_all
+
+human one:
+  interaction: human
+
+human two:
+  interaction: human
+
+tool work:
+  command: `sleep 0.1; echo work >>trace`
+
+tool join:
+  command: `echo {{outputs.one.x}} {{outputs.two.x}} >>trace`
+
+workflow w:
+  entry: r
+  r -> one
+  r -> two
+  r -> work
+  one -> join
+  two -> join
+  work -> join
+  join -> done
+''')
+    user.fails('run', 'main.bot', *FLAGS, code=3, says='waits')
+    assert trace(user) == ['work']
+    assert len(user.events()[-1]['data']['waiting']) == 2
+    user.fails('resume', '--last', *FLAGS, '--answer', 'two.x=2', code=3, says='node one')
+    user.ok('resume', '--last', *FLAGS, '--answer', 'x=1')
+    assert trace(user) == ['work', '1', '2']

@@ -25,7 +25,29 @@ struct live {
 	uv_timer_t timer;
 	bool timer_open;
 	unsigned interrupts;
+	uv_timer_t asking;
+	char *question;
 };
+
+static void on_asking(uv_timer_t *t)
+{
+	struct live *l = t->data;
+	size_t at = l->f->asked < l->o->n_answers ? l->f->asked : l->o->n_answers - 1;
+
+	l->f->asked++;
+	if (engine_answer(l->en, l->question, l->o->answers[at], &l->f->answer_err) < 0)
+		uv_timer_start(t, on_asking, 1, 0);
+}
+
+static void ask(void *arg, const struct engine_question *q)
+{
+	struct live *l = arg;
+
+	free(l->question);
+	l->question = xstrdup(q->id);
+	l->asking.data = l;
+	uv_timer_start(&l->asking, on_asking, 10, 0);
+}
 
 static void on_second(uv_timer_t *t)
 {
@@ -66,6 +88,8 @@ static void on_done(void *arg, const struct engine_result *r)
 	l->f->result.failed_node = NULL;
 	if (l->timer_open)
 		uv_close((uv_handle_t *)&l->timer, NULL);
+	if (l->o->n_answers)
+		uv_close((uv_handle_t *)&l->asking, NULL);
 }
 
 static struct dsl_file *parse(const char *text)
@@ -89,6 +113,8 @@ static void run_engine(struct live *l, uv_loop_t *loop)
 	/* The timer's handle must not be closed by anyone but us, and not at all when it was never needed. */
 	if (l->o->interrupts > 1)
 		uv_timer_init(loop, &l->timer);
+	if (l->o->n_answers)
+		uv_timer_init(loop, &l->asking);
 	f->new_result = engine_run(l->en, on_done, l, &f->new_err);
 	if (f->new_result < 0)
 		return;
@@ -125,6 +151,7 @@ void flow_run(struct flow *f, const char *text, const struct flow_opts *o)
 		.preset = o->preset,
 		.host_env = host_env,
 		.timeout_ms = o->timeout_ms,
+		.ask = o->n_answers ? ask : NULL,
 		.on_event = on_event,
 		.arg = &l,
 	};
@@ -133,6 +160,7 @@ void flow_run(struct flow *f, const char *text, const struct flow_opts *o)
 		run_engine(&l, &loop);
 	f->took_ms = clock_ms() - begin;
 	engine_free(l.en);
+	free(l.question);
 	dsl_file_free(file);
 	strv_done(&spec.env);
 	/* Nothing of the run may be left in it. */

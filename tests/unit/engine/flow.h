@@ -9,6 +9,10 @@
 #include <stdint.h>
 
 struct flow_opts {
+	/* Questions are answered from the loop with these lists, one after the other, the last again and again:
+	 * "field=value" …, or NULL for nobody answers. */
+	const char *const *const *answers;
+	size_t n_answers;
 	const char *const *vars;
 	const char *preset;
 	enum sandbox_mode mode; /* SANDBOX_INHERIT (0): none */
@@ -28,6 +32,8 @@ struct flow {
 	int new_result; /* of engine_new, then of engine_run */
 	struct err new_err;
 	unsigned ends;
+	unsigned asked;	       /* questions */
+	struct err answer_err; /* of the latest engine_answer that was refused */
 	struct engine_result result;
 	json_t *events; /* as the listener saw them */
 	json_t *record; /* run.json at the end */

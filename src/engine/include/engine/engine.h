@@ -8,8 +8,18 @@
 #include <uv.h>
 
 struct dsl_file;
+struct dsl_schema;
 struct engine;
 struct sandbox_spec;
+
+/* What a human node asks; borrowed during the call. */
+struct engine_question {
+	const char *id; /* for engine_answer */
+	const char *node_id;
+	const char *instructions;	 /* NULL: none */
+	const struct dsl_schema *schema; /* the fields that are asked for; NULL: any, such as "answer" */
+	size_t min_answers;
+};
 
 /* Everything is borrowed until engine_free. */
 struct engine_params {
@@ -32,7 +42,11 @@ struct engine_params {
 	/* Going on with the run run_id of the store, which failed, was cancelled or interrupted, or waits for a person.
 	 * vars and preset are then the run's own, and the ones here are not looked at. */
 	bool resume;
-	bool force; /* although the file has changed since */
+	bool force;		    /* although the file has changed since */
+	const char *const *answers; /* "field=value" or "NODE.field=value" for what it waits for; NULL: none */
+	/* Somebody is to be asked; engine_answer brings the answer, from the loop, any time later. Several questions
+	 * may be open at once. NULL: nobody can be asked, so the run pauses (exit code 3). */
+	void (*ask)(void *arg, const struct engine_question *q);
 	/* Every event, after it was appended. Must not call engine functions but engine_interrupt. */
 	void (*on_event)(void *arg, const struct store_event *ev);
 	void *arg;
@@ -61,6 +75,12 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 /* SIGINT or SIGTERM came. The first stops the run in order (nodes get TERM, KILL after 10 s; the sandbox is stopped;
  * status cancelled, exit code 130 or 143); any further one kills what still runs at once. Call from the loop. */
 void engine_interrupt(struct engine *en, int sig);
+
+/* The answers ("field=value", NULL-terminated) to a question, or NULL: nobody will answer now, and the run pauses when
+ * nothing else is left. Returns 0, -EINVAL when they do not do (ask again), or -ENOENT when the run does not wait for
+ * them any more. */
+int engine_answer(struct engine *en, const char *id, const char *const *answers, struct err *e)
+	__attribute__((warn_unused_result));
 
 const char *engine_run_id(const struct engine *en);
 /* NULL before engine_run, unless the run is resumed. */
