@@ -28,7 +28,7 @@ BANNED = [
     ('\tlong fd = syscall(SYS_openat, d, p, O_RDONLY);\n', 1),
 ]
 SHAPE = [
-    ('int x;\n', 0), ('int x; \n', 1), ('int x;', 1), ('    int x;\n', 1), ('/* ' + 'x' * 120 + ' */\n', 1),
+    ('int x;\n', 0), ('int x; \n', 1), ('int x;', 1), ('    int x;\n', 1),
     ('/* TO' 'DO: more */\n', 1), ('int x;\n' * 700, 1),
 ]
 LAYERS = [
