@@ -4,12 +4,11 @@
  * was sandboxed by a flag must not go on without one because the flag was not given again, so the recorded mode and
  * driver stand in for flags that are missing; what the workflow's own block said is simply read again. */
 #include "commands.h"
-#include "event_view.h"
 #include "network_flags.h"
 #include "output.h"
 #include "place.h"
 #include "run_choice.h"
-#include "run_signals.h"
+#include "run_engine.h"
 #include "sandbox_flags.h"
 #include "workflow.h"
 
@@ -20,7 +19,6 @@
 #include <store/read.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -36,77 +34,6 @@ struct resume_opts {
 	struct strv resolve;
 	struct sandbox_flags sandbox;
 };
-
-struct resumer {
-	const struct resume_opts *o;
-	struct engine *engine;
-	struct signal_watch signals;
-	struct event_view view;
-	struct engine_result result;
-};
-
-static void on_event(void *arg, const struct store_event *ev)
-{
-	struct resumer *r = arg;
-
-	if (r->o->json) {
-		out_raw(ev->line, ev->len);
-		out_raw("\n", 1);
-		out_flush();
-	} else if (!r->o->quiet) {
-		event_view_show(&r->view, ev->json);
-	}
-}
-
-static void on_signal(void *arg, int sig)
-{
-	const struct resumer *r = arg;
-
-	/* A terminal that goes away asks for the same as SIGTERM. */
-	engine_interrupt(r->engine, sig == SIGHUP ? SIGTERM : sig);
-}
-
-static void on_done(void *arg, const struct engine_result *result)
-{
-	struct resumer *r = arg;
-
-	r->result = *result;
-	signal_watch_stop(&r->signals);
-}
-
-static void tell_result(const struct resumer *r)
-{
-	struct err e = r->result.err;
-
-	if (r->result.exit_code == 0)
-		return;
-	if (e.kind == ERR_NONE)
-		(void)err_set(&e, ERR_NODE, 0, "the run ended as %s", run_status_name(r->result.status));
-	err_hint(&e, "`iterion inspect %s` shows what ran; `iterion logs %s` every event.", engine_run_id(r->engine),
-		 engine_run_id(r->engine));
-	show_error(&e);
-}
-
-static int run_engine(struct resumer *r, const struct engine_params *p, struct err *e)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, 0};
-
-	int n = engine_new(p, &r->engine, e);
-	if (n < 0)
-		return n;
-	signal_watch_start(&r->signals, p->loop, numbers, on_signal, r);
-	n = engine_run(r->engine, on_done, r, e);
-	if (n == 0)
-		(void)uv_run(p->loop, UV_RUN_DEFAULT);
-	signal_watch_stop(&r->signals);
-	(void)uv_run(p->loop, UV_RUN_DEFAULT);
-	if (n == 0) {
-		tell_result(r);
-		n = r->result.exit_code;
-	}
-	engine_free(r->engine);
-	return n;
-}
 
 /* The flags that the user gave, and for those that are missing what the run had, unless its block said it. */
 static struct sandbox_flags sandbox_of(const struct resume_opts *o, const json_t *record)
@@ -137,7 +64,7 @@ static int choose_run(const struct resume_opts *o, const char *store, char **ret
 static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err *e)
 {
 	const struct resume_opts *o = inv->options;
-	struct resumer resumer = {.o = o};
+	const struct run_show show = {.json = o->json, .quiet = o->quiet};
 	auto_free char *store = NULL, *id = NULL, *workspace = NULL;
 	auto_json record = NULL;
 	auto_workflow w = {0};
@@ -181,12 +108,8 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 		.host_env = (const char *const *)environ,
 		.resolve = (const char *const *)o->resolve.v,
 		.timeout_ms = o->timeout_ms,
-		.on_event = on_event,
-		.arg = &resumer,
 	};
-	r = run_engine(&resumer, &p, e);
-	event_view_done(&resumer.view);
-	return r;
+	return run_engine(&p, &show, e);
 }
 
 static int run(const struct invocation *inv, struct err *e)
