@@ -159,6 +159,14 @@ static void run_started(const struct shown *s, const json_t *ev)
 		out_printf(": %s", workflow);
 }
 
+static void run_resumed(const struct shown *s, const json_t *ev)
+{
+	const char *id = json_get_str(ev, "run_id");
+
+	s->v->begun_ms = s->ms;
+	out_printf("run %s: resumed", id ? id : "");
+}
+
 static void run_ended(const struct shown *s, const json_t *ev)
 {
 	const char *word = strchr(s->type, '_');
@@ -338,7 +346,9 @@ static void node_trouble(const struct shown *s, const json_t *ev)
 	(void)ev;
 	print_node(s);
 	out_style(STYLE_RED);
-	out_printf("%s", str_eq(s->type, "tool_error") ? "the tool failed" : "recovering");
+	out_printf("%s", str_eq(s->type, "tool_error")	 ? "the tool failed"
+			 : str_eq(s->type, "node_error") ? "failed"
+							 : "recovering");
 	out_style(STYLE_PLAIN);
 	out_printf(": ");
 	const char *error = json_get_str(s->data, "error");
@@ -348,6 +358,15 @@ static void node_trouble(const struct shown *s, const json_t *ev)
 		out_value(str_starts(error, own) ? error + strlen(own) : error, 0);
 	else
 		print_member(s, "reason", 0);
+}
+
+static void node_waits(const struct shown *s, const json_t *ev)
+{
+	(void)ev;
+	print_node(s);
+	out_style(STYLE_YELLOW);
+	out_printf("waits for an answer");
+	out_style(STYLE_PLAIN);
 }
 
 /* What has no line of its own: the type, the node, and the data as it is. */
@@ -371,25 +390,17 @@ static const struct {
 	bool always;
 	void (*print)(const struct shown *s, const json_t *ev);
 } rows[] = {
-	{"run_started", true, run_started},
-	{"run_finished", true, run_ended},
-	{"run_failed", true, run_ended},
-	{"run_cancelled", true, run_ended},
-	{"run_paused", true, run_ended},
-	{"run_interrupted", true, anything},
-	{"sandbox_started", true, sandbox_started},
-	{"sandbox_skipped", true, sandbox_skipped},
-	{"sandbox_warning", true, sandbox_warning},
-	{"sandbox_stopped", false, sandbox_stopped},
-	{"node_started", true, node_started},
-	{"node_finished", true, node_finished},
-	{"node_recovery", true, node_trouble},
-	{"tool_error", true, node_trouble},
-	{"network_blocked", true, network_blocked},
-	{"network_summary", false, network_summary},
-	{"budget_warning", true, budget},
-	{"budget_exceeded", true, budget},
-	{"edge_selected", false, edge_selected},
+	{"run_started", true, run_started},	     {"run_resumed", true, run_resumed},
+	{"run_finished", true, run_ended},	     {"run_failed", true, run_ended},
+	{"run_cancelled", true, run_ended},	     {"run_paused", true, run_ended},
+	{"run_interrupted", true, anything},	     {"sandbox_started", true, sandbox_started},
+	{"sandbox_skipped", true, sandbox_skipped},  {"sandbox_warning", true, sandbox_warning},
+	{"sandbox_stopped", false, sandbox_stopped}, {"node_started", true, node_started},
+	{"node_finished", true, node_finished},	     {"node_recovery", true, node_trouble},
+	{"human_input_requested", true, node_waits}, {"tool_error", true, node_trouble},
+	{"node_error", true, node_trouble},	     {"network_blocked", true, network_blocked},
+	{"network_summary", false, network_summary}, {"budget_warning", true, budget},
+	{"budget_exceeded", true, budget},	     {"edge_selected", false, edge_selected},
 };
 
 void event_view_show(struct event_view *v, const json_t *ev)

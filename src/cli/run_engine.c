@@ -8,6 +8,7 @@
 #include "view.h"
 
 #include <base/err.h>
+#include <dsl/ast.h>
 #include <engine/engine.h>
 
 #include <signal.h>
@@ -82,7 +83,7 @@ int run_engine(const struct engine_params *p, const struct run_show *show, struc
 		return n;
 	signal_watch_start(&r.signals, p->loop, numbers, on_signal, &r);
 	if (!show->json && !show->quiet && !show->lines && live_view_possible())
-		r.live = live_view_new(p->loop);
+		r.live = live_view_new(p->loop, p->run_name ? p->run_name : p->file->workflow->name.s);
 	n = engine_run(r.engine, on_done, &r, e);
 	if (n == 0)
 		(void)uv_run(p->loop, UV_RUN_DEFAULT);

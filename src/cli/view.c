@@ -119,10 +119,11 @@ static void after_message(void *arg)
 	live_view_release(arg);
 }
 
-struct live_view *live_view_new(uv_loop_t *loop)
+struct live_view *live_view_new(uv_loop_t *loop, const char *title)
 {
 	struct live_view *v = xcalloc(1, sizeof *v);
 
+	view_title(&v->model, title);
 	(void)screen_size(&v->columns, &v->rows);
 	screen_forget(&v->screen);
 	(void)uv_timer_init(loop, &v->timer);
@@ -168,7 +169,7 @@ static void print_summary(struct live_view *v)
 	const struct view_space space = {.columns = v->columns, .colour = out_has_colour()};
 	auto_strv lines = {0};
 
-	if (!v->model.workflow)
+	if (!v->model.begun_ms)
 		return;
 	view_frame(&v->model, &space, clock_wall_ms(), &lines);
 	for (size_t i = 0; i < lines.n; i++) {

@@ -12,7 +12,7 @@ struct live_view;
 bool live_view_possible(void);
 
 /* Draws from the loop once the run has gone on for a moment. Free with live_view_free. */
-struct live_view *live_view_new(uv_loop_t *loop);
+struct live_view *live_view_new(uv_loop_t *loop, const char *title);
 
 void live_view_event(struct live_view *v, const json_t *ev);
 /* What the run does now if not simply run, such as "stopping". Borrowed. */

@@ -138,7 +138,7 @@ static void head(const struct view *v, const struct view_space *space, uint64_t 
 	bool good = str_eq(v->end, "finished");
 
 	clock_text(time, since(v->begun_ms, v->ended_ms ? v->ended_ms : now_ms));
-	put(&l, STYLE_BOLD, v->workflow ? v->workflow : "run");
+	put(&l, STYLE_BOLD, v->title ? v->title : "run");
 	spaces(&l, 2);
 	put(&l,
 	    !v->end ? STYLE_PLAIN

@@ -183,12 +183,18 @@ static void node_waits(struct view *v, const json_t *ev, struct view_node *n)
 	n->state = VIEW_WAITING;
 }
 
+void view_title(struct view *v, const char *title)
+{
+	replace(&v->title, safe_text(title));
+}
+
 static void run_started(struct view *v, const json_t *ev)
 {
 	const json_t *data = json_object_get(ev, "data");
 	const char *name = json_get_str(data, "name"), *workflow = json_get_str(data, "workflow");
 
-	replace(&v->workflow, safe_text(name ? name : workflow ? workflow : "run"));
+	if (name || workflow)
+		view_title(v, name ? name : workflow);
 	if (str_eq(json_get_str(data, "sandbox"), "none"))
 		replace(&v->sandbox, xstrdup("none"));
 	v->begun_ms = event_time_ms(ev);
@@ -353,7 +359,7 @@ void view_done(struct view *v)
 	free(v->nodes);
 	free(v->pulls);
 	free(v->blocks);
-	free(v->workflow);
+	free(v->title);
 	free(v->sandbox);
 	free(v->end);
 	strv_done(&v->notes);

@@ -35,7 +35,7 @@ struct view_block {
 };
 
 struct view {
-	char *workflow;	   /* NULL until the run has started */
+	char *title;
 	char *sandbox;	   /* NULL: it is being started */
 	char *end;	   /* "finished", "failed", …; NULL: the run goes on */
 	const char *doing; /* while it goes on; NULL: it runs */
@@ -55,6 +55,8 @@ struct view {
 	bool learning; /* the network mode is learn */
 };
 
+/* What the run is called; the event that starts it may say better. */
+void view_title(struct view *v, const char *title);
 /* Takes one event in; data of any shape is survived. */
 void view_add(struct view *v, const json_t *ev);
 /* A word of this program's own among the warnings. */

@@ -287,6 +287,20 @@ def test_short_run_leaves_the_screen_alone(me, terminal):
         assert b'\x1b[?1049' not in f.read()
 
 
+def test_resumed(me, terminal):
+    me.file('main.bot', workflow('echo one', f'[ -e go ] || exit 3; {GO.replace("go", "go2")}'))
+    me.ok('run', 'main.bot', '--store-dir', me.store, '--sandbox-driver', 'noop', code=1)
+    me.file('go', '')
+    t = terminal(80)
+    t.tmux('send-keys', '-l', f'clear; {shlex.quote(me.program)} resume --last --store-dir {shlex.quote(me.store)}; echo code $?')
+    t.keys('Enter')
+    assert t.until('t1 ').startswith('w  running ')
+    t.state(OURS)
+    me.file('go2', '')
+    t.given_back(0)
+    assert re.match(r'w  finished in .*nodes: 1 finished\n', t.screen())
+
+
 def test_learned_rules_are_told(me, terminal):
     me.file('main.bot', workflow('sleep 0.3; echo one', head='  entry: t0\n  sandbox:\n    network:\n      mode: learn\n'))
     p = me.run('run', 'main.bot', '--store-dir', me.store, '--sandbox-driver', 'native')

@@ -64,10 +64,12 @@ static void last_events(void **state)
 /* Every type with data that is missing or of the wrong kind: the file may be damaged or another version's. */
 static void odd_shapes(void **state)
 {
-	static const char *const types[] = {
-		"run_started",	 "run_failed",	  "sandbox_started", "sandbox_skipped", "sandbox_warning",
-		"node_started",	 "node_finished", "network_blocked", "network_summary", "budget_warning",
-		"edge_selected", "tool_error",	  "something_new",   "sandbox_stopped", ""};
+	static const char *const types[] = {"run_started",     "run_failed",	  "sandbox_started",
+					    "sandbox_skipped", "sandbox_warning", "node_started",
+					    "node_finished",   "network_blocked", "network_summary",
+					    "budget_warning",  "edge_selected",	  "tool_error",
+					    "something_new",   "run_resumed",	  "human_input_requested",
+					    "node_error",      "sandbox_stopped", ""};
 	static const char *const data[] = {
 		"",
 		",\"data\":null",
