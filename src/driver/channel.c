@@ -242,8 +242,8 @@ static void on_unanswered(uv_timer_t *timer)
 {
 	struct err e = ERR_INIT;
 
-	(void)err_set(&e, ERR_SANDBOX, ETIMEDOUT, "the sandbox's init did not tell the end of a killed program within %d s",
-		      KILL_ANSWER_MS / 1000);
+	(void)err_set(&e, ERR_SANDBOX, ETIMEDOUT,
+		      "the sandbox's init did not tell the end of a killed program within %d s", KILL_ANSWER_MS / 1000);
 	err_hint(&e, "The sandbox was ended. Something inside holds its init up, or a file system does not answer.");
 	broken(timer->data, &e);
 }

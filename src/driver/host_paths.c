@@ -125,7 +125,8 @@ static int check_state(const struct session_params *p, const struct host_state_p
 		}
 		r = sandbox_mount_check_source(s, source, e);
 		if (r < 0)
-			r = err_wrap(e, r, "share %s with the sandbox (--sandbox-host-state=none shares nothing)", mount);
+			r = err_wrap(e, r, "share %s with the sandbox (--sandbox-host-state=none shares nothing)",
+				     mount);
 	}
 	sandbox_sensitive_free(s);
 	return r;

@@ -102,8 +102,9 @@ static int install_filter(struct err *e)
 
 int confine_privileges(struct err *e)
 {
-	/* 0 is for files: a handler that the kernel pipes to would get a dump nevertheless, with the proxy's token in it,
-	 * on the host and as root. At 1 the kernel starts no handler (fs/coredump.c), and a file would need more. */
+	/* 0 is for files: a handler that the kernel pipes to would get a dump nevertheless, with the proxy's token in
+	 * it, on the host and as root. At 1 the kernel starts no handler (fs/coredump.c), and a file would need more.
+	 */
 	const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
 
 	/* EPERM where setgroups is denied: then the groups came with the user and cannot be had twice. */

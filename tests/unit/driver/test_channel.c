@@ -286,10 +286,14 @@ static void test_killed_program_must_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_config_is_there_first), cmocka_unit_test(test_end_of_an_exec),
-		cmocka_unit_test(test_hang_up_loses_execs),   cmocka_unit_test(test_lies_close_the_channel),
-		cmocka_unit_test(test_second_ready),	      cmocka_unit_test(test_its_own_words_arrive),
-		cmocka_unit_test(test_its_own_words_survive_a_reset), cmocka_unit_test(test_killed_program_must_end),
+		cmocka_unit_test(test_config_is_there_first),
+		cmocka_unit_test(test_end_of_an_exec),
+		cmocka_unit_test(test_hang_up_loses_execs),
+		cmocka_unit_test(test_lies_close_the_channel),
+		cmocka_unit_test(test_second_ready),
+		cmocka_unit_test(test_its_own_words_arrive),
+		cmocka_unit_test(test_its_own_words_survive_a_reset),
+		cmocka_unit_test(test_killed_program_must_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
