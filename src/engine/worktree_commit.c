@@ -89,7 +89,7 @@ static void in_tree(struct worktree *w, struct git_command *c)
 static void ask_read(struct worktree *w, struct git_command *c)
 {
 	in_tree(w, c);
-	GIT_ARGS(c, "read-tree", "-m", w->tip);
+	GIT_ARGS(c, "read-tree", "--reset", w->tip);
 }
 
 static void ask_refresh(struct worktree *w, struct git_command *c)

@@ -3,7 +3,8 @@
  * A branch that nobody has checked out is only a reference. When it is checked out where the user started the run, his
  * files are brought along, but only when nothing of his can be lost: git's own lock on the index is taken first; the
  * files are compared with the old commit by an index made afresh, since the one in the repository could claim that a
- * changed file is as it was; and git refuses to write over files it does not know. Then the reference moves, from the
+ * changed file is as it was; and nothing may stand where a file will be new, be it ignored, which git would write over.
+ * Then the reference moves, from the
  * old commit or not at all, and the new index takes the place of the old by the lock's rename. A checkout anywhere else
  * is named by files that can be written from inside a sandbox: it is never touched. */
 #include "worktree_priv.h"
@@ -15,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -152,6 +154,35 @@ static void ask_staged(struct worktree *w, struct git_command *c)
 	GIT_ARGS(c, "diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules=all", w->old);
 }
 
+static void ask_added(struct worktree *w, struct git_command *c)
+{
+	if (!w->target_here)
+		return;
+	room_clean(w, c, NULL, NULL);
+	GIT_ARGS(c, "diff-tree", "-r", "--no-renames", "--diff-filter=A", "--name-only", "-z", w->old, w->result);
+}
+
+/* Also what stands on the way to it: a file, or a symlink. */
+static int hear_added(struct worktree *w, const struct git_answer *a, struct err *e)
+{
+	auto_free char *hint = xasprintf("move it away, and then `git merge %s`", w->branch);
+
+	if (!a)
+		return 0;
+	if (a->code != 0)
+		return git_failed(a, e, "list the new files");
+	auto_fd top = dir_open(AT_FDCWD, w->top, e);
+	if (top < 0)
+		return top;
+	for (const char *p = a->out; p < a->out + a->len; p += strlen(p) + 1) {
+		auto_fd fd = file_open_resolve(top, p, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+		if (fd != -ENOENT)
+			return keep_because(w, hint, "the files of %s cannot be brought along: %.200s stands in the way",
+					    w->top, p);
+	}
+	return 0;
+}
+
 static void ask_files(struct worktree *w, struct git_command *c)
 {
 	if (in_checkout(w, c))
@@ -237,6 +268,7 @@ const struct step worktree_target_steps[] = {
 	{.ask = ask_refresh, .answer = hear_refresh},
 	{.ask = ask_changed, .answer = hear_changed},
 	{.ask = ask_staged, .answer = hear_changed},
+	{.ask = ask_added, .answer = hear_added},
 	{.ask = ask_files, .answer = hear_files},
 	{.ask = ask_move, .answer = hear_move},
 	{.ask = ask_back, .what = "put the checkout's files back"},
