@@ -140,7 +140,6 @@ static void on_ended(void *arg, const struct exec_status *st)
 
 	(void)drain(h);
 	emit(h, st);
-	l->running--;
 	if (st->end != EXEC_EXITED || st->code != 0) {
 		struct err why = ERR_INIT;
 		explain(h, st, &why);
@@ -148,6 +147,8 @@ static void on_ended(void *arg, const struct exec_status *st)
 	}
 	uv_poll_stop(&h->poll);
 	uv_close((uv_handle_t *)&h->poll, on_poll_closed);
+	/* Only now: the answer may have stopped the sandbox, and with it, from in there, all others of the list. */
+	l->running--;
 	advance(l);
 }
 
@@ -258,9 +259,12 @@ static void advance(struct list *l)
 {
 	struct err why = ERR_INIT;
 
-	while (l->running == 0 && l->done && l->step < STEPS)
+	/* Counts itself as running, for the same reason. */
+	l->running++;
+	while (l->running == 1 && l->done && l->step < STEPS)
 		if (start_step(l, (enum step)l->step++, &why) < 0)
 			answer(l, &why);
+	l->running--;
 	if (l->running > 0)
 		return;
 	answer(l, NULL);

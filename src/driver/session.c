@@ -168,9 +168,22 @@ static bool wants_run_args(const struct sandbox_spec *spec)
 	return false;
 }
 
+/* Who asked for a field, or for a member of it ("limits.memory"). */
+static const char *source_of(const struct sandbox_spec *spec, const char *field)
+{
+	size_t len = strlen(field);
+
+	for (size_t i = 0; i < spec->sources.n; i++) {
+		const char *entry = spec->sources.v[i];
+		if (str_starts(entry, field) && (entry[len] == '=' || entry[len] == '.'))
+			return strchr(entry, '=') + 1;
+	}
+	return NULL;
+}
+
 static int cannot_give(const struct session *s, const char *field, struct err *e)
 {
-	const char *source = strv_get_env(&s->spec.sources, field);
+	const char *source = source_of(&s->spec, field);
 	bool ours = source && str_ends(source, "devcontainer.json");
 
 	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "make the sandbox: the %s driver cannot give %s, which %s asks for",

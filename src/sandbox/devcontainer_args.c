@@ -31,6 +31,7 @@ static int keep(const struct dc_reader *r, const struct place *p, const char *op
 
 	if (to->n >= MAX_RUN_ARGS)
 		return dc_bad(r, p->at, p->field, "is it the right file?", "more than %d arguments", MAX_RUN_ARGS);
+	dc_source(r, "run_args");
 	strv_take(to, value ? xasprintf("%s=%s", option, value) : xstrdup(option));
 	return 0;
 }

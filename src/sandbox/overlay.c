@@ -272,6 +272,10 @@ int sandbox_overlay(struct sandbox_block *to, const struct sandbox_block *over, 
 	overlay_limits(to, over);
 	lifecycle_append(&s->lifecycle, &o->lifecycle);
 	append(&s->run_args, &o->run_args);
+	static const char *const fields[] = {"onCreateCommand", "updateContentCommand", "postCreateCommand",
+					     "postStartCommand", "run_args"};
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		source(to, over, fields[i]);
 	append(&s->warnings, &o->warnings);
 	return overlay_network(to, over, e);
 }

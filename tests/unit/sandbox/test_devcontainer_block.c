@@ -217,7 +217,7 @@ static void test_errors(void **state)
 		{"{\"workspaceMount\": \"type=volume,source=v,target=/a\"}", "1:20", "something else"},
 		{"{\"workspaceMount\": \"type=bind,source=/srv,target=/a\"}", "1:20", "something else"},
 		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a,readonly\"}", "1:20", "write to its workspace"},
-		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a\", \"workspaceFolder\": \"/b\"}", "1:72", "not lie"},
+		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a\", \"workspaceFolder\": \"/b\"}", "1:75", "not lie"},
 		{"{\"remoteUser\": \"-u\"}", "1:16", "option"},
 		{"{\"containerUser\": \"a b\"}", "1:19", "space"},
 		{"{\"postCreateCommand\": 5}", "1:23", "no command"},
