@@ -251,6 +251,8 @@ static void give(struct work *w)
 
 void layout_place(struct layout *l)
 {
+	if (!l->n_nodes)
+		return;
 	struct work w = {.l = l, .first_via = xcalloc(l->n_edges + 1, sizeof(size_t))};
 
 	make_ranks(&w);

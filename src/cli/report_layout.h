@@ -30,6 +30,6 @@ struct layout {
 	double width, height;
 };
 
-/* Nodes are numbered in the order they were met. */
+/* Nodes are numbered in the order they were met. Without nodes: nothing. */
 void layout_place(struct layout *l);
 void layout_done(struct layout *l);

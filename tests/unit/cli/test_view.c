@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "output.h"
 #include "view_frame.h"
 #include "view_model.h"
 #include "view_screen.h"
@@ -18,8 +19,11 @@
 #include <base/mem.h>
 #include <base/str.h>
 
+#include <fcntl.h>
+#include <pty.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { START = 1000 * 1000 };
 
@@ -298,12 +302,53 @@ static void drawing(void **state)
 	screen_done(&s);
 }
 
+static char said[100];
+
+static void before(void *arg, const char *text)
+{
+	(void)arg;
+	snprintf(said, sizeof said, "%s", text);
+}
+
+static void after(void *arg)
+{
+	(void)arg;
+	snprintf(said + strlen(said), sizeof said - strlen(said), ".");
+}
+
+/* Whoever draws hears of a message on the same terminal, and of none that goes elsewhere. */
+static void messages(void **state)
+{
+	const struct output_guard guard = {.before = before, .after = after};
+	int outer, inner, null = open("/dev/null", O_WRONLY | O_CLOEXEC),
+			  saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	(void)state;
+	assert_true(null >= 0 && saved >= 0 && openpty(&outer, &inner, NULL, NULL, NULL) == 0);
+	output_set_guard(&guard);
+	assert_true(dup2(null, STDERR_FILENO) >= 0);
+	show_warning("not %s", "here");
+	assert_string_equal(said, "");
+	assert_true(dup2(inner, STDERR_FILENO) >= 0);
+	show_warning("here");
+	assert_string_equal(said, "here.");
+	output_set_guard(NULL);
+	show_warning("again");
+	assert_string_equal(said, "here.");
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	close(null);
+	close(inner);
+	close(outer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(widths),   cmocka_unit_test(fits),    cmocka_unit_test(a_run),
 		cmocka_unit_test(branches), cmocka_unit_test(crowded), cmocka_unit_test(every_size),
 		cmocka_unit_test(hostile),  cmocka_unit_test(endless), cmocka_unit_test(drawing),
+		cmocka_unit_test(messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
