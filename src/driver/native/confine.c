@@ -100,19 +100,26 @@ static int install_filter(struct err *e)
 	return 0;
 }
 
+/* 0 is for files: a handler that the kernel pipes to would get a dump nevertheless, with the proxy's token in it, on
+ * the host and as root. At 1 the kernel starts no handler (fs/coredump.c), and a file would need more. Who came with a
+ * hard limit of 0, as many log-ins have it, cannot raise it again: there 0 is the least that can be had. */
+static int turn_core_dumps_off(struct err *e)
+{
+	const struct rlimit no_dump = {.rlim_cur = 1, .rlim_max = 1}, no_file = {0};
+
+	if (setrlimit(RLIMIT_CORE, &no_dump) == 0 || (errno == EPERM && setrlimit(RLIMIT_CORE, &no_file) == 0))
+		return 0;
+	return err_sys(e, errno, "turn core dumps off");
+}
+
 int confine_privileges(struct err *e)
 {
-	/* 0 is for files: a handler that the kernel pipes to would get a dump nevertheless, with the proxy's token in
-	 * it, on the host and as root. At 1 the kernel starts no handler (fs/coredump.c), and a file would need more.
-	 */
-	const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
-
 	/* EPERM where setgroups is denied: then the groups came with the user and cannot be had twice. */
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return err_sys(e, errno, "drop the supplementary groups");
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
-		return err_sys(e, errno, "turn core dumps off");
-	int r = drop_capabilities(e);
+	int r = turn_core_dumps_off(e);
+	if (r == 0)
+		r = drop_capabilities(e);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
