@@ -3,12 +3,28 @@
 #include <base/mem.h>
 #include <base/str.h>
 
+#include <stdlib.h>
+
+static const struct backend_ops *rows[BACKENDS_MAX];
+static size_t n_rows;
+
 const struct backend_ops *backend_find(const char *name)
 {
-	static const struct backend_ops *const rows[] = {&backend_tool};
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+	for (size_t i = 0; i < n_rows; i++)
 		if (str_eq(rows[i]->name, name))
 			return rows[i];
 	return NULL;
+}
+
+void backend_register(const struct backend_ops *ops)
+{
+	size_t i = 0;
+
+	while (i < n_rows && !str_eq(rows[i]->name, ops->name))
+		i++;
+	if (i == BACKENDS_MAX)
+		abort();
+	rows[i] = ops;
+	if (i == n_rows)
+		n_rows++;
 }

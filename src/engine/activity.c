@@ -18,7 +18,11 @@ struct activity {
 	struct branch *branch;
 	const struct backend_ops *ops;
 	struct node_exec *exec;
-	char *text;
+	char *text;   /* tool */
+	char *system; /* agent */
+	char *user;
+	const char **choices;
+	struct agent_task agent;
 	struct strv env;
 	uint64_t started_ms;
 	struct activity *next;
@@ -37,6 +41,9 @@ static const char *language_name(enum dsl_language l)
 static void activity_free(struct activity *a)
 {
 	free(a->text);
+	free(a->system);
+	free(a->user);
+	free(a->choices);
 	strv_done(&a->env);
 	free(a);
 }
@@ -64,10 +71,16 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 	engine_check_end(en);
 }
 
-/* The text that the node runs, with its values filled in. */
-static int render(const struct engine *en, const struct branch *b, char **ret, struct err *e)
+static int on_check(void *arg, json_t *output, struct err *e)
 {
-	const struct dsl_text *t = b->node->command.t ? &b->node->command : &b->node->script;
+	const struct activity *a = arg;
+
+	return step_check(a->en, a->branch->node, output, e);
+}
+
+/* A text with its values filled in. */
+static int render(const struct engine *en, const struct branch *b, const struct dsl_text *t, char **ret, struct err *e)
+{
 	auto_buf text = BUF_INIT(TEXT_MAX);
 	struct node_scope s;
 
@@ -84,6 +97,40 @@ static int render(const struct engine *en, const struct branch *b, char **ret, s
 	return 0;
 }
 
+static int render_prompt(const struct engine *en, const struct branch *b, const struct dsl_str *name, char **ret,
+			 struct err *e)
+{
+	const struct dsl_prompt *p = name->s ? dsl_find_prompt(en->p.file, name->s) : NULL;
+
+	return p && p->text.t ? render(en, b, &p->text, ret, e) : 0;
+}
+
+static int prepare_agent(struct activity *a, const struct dsl_schema *schema, struct err *e)
+{
+	const struct branch *b = a->branch;
+	const struct dsl_node *n = b->node;
+	int r = render_prompt(a->en, b, &n->system, &a->system, e);
+
+	if (r == 0)
+		r = render_prompt(a->en, b, n->kind == DSL_HUMAN ? &n->instructions : &n->user, &a->user, e);
+	if (r < 0)
+		return r;
+	if (n->kind == DSL_ROUTER)
+		a->choices = route_targets(n);
+	a->agent = (struct agent_task){
+		.file = a->en->p.file,
+		.node = n,
+		.model = n->kind == DSL_HUMAN && n->interaction_model.s ? n->interaction_model.s : n->model.s,
+		.system = a->system,
+		.user = a->user,
+		.input = b->input,
+		.schema = schema,
+		.choices = a->choices,
+		.multi = n->multi.v,
+	};
+	return 0;
+}
+
 int activity_start(struct engine *en, struct branch *b, struct err *e)
 {
 	static const char *const no_env[] = {NULL};
@@ -92,8 +139,9 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 	const struct dsl_schema *schema = n->output.s ? dsl_find_schema(en->p.file, n->output.s) : NULL;
 	struct activity *a = xcalloc(1, sizeof *a);
 
-	*a = (struct activity){.en = en, .branch = b, .ops = preflight_backend(n), .started_ms = clock_ms()};
-	int r = render(en, b, &a->text, e);
+	*a = (struct activity){.en = en, .branch = b, .ops = en->nodes[n->index].ops, .started_ms = clock_ms()};
+	int r = n->kind == DSL_TOOL ? render(en, b, n->command.t ? &n->command : &n->script, &a->text, e)
+				    : prepare_agent(a, schema, e);
 	if (r < 0) {
 		activity_free(a);
 		return r;
@@ -109,8 +157,9 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 		.env = a->env.n ? (const char *const *)a->env.v : no_env,
 		.structured = schema != NULL,
 		.exit_code_field = schema && dsl_schema_field(schema, "exit_code"),
+		.agent = n->kind == DSL_TOOL ? NULL : &a->agent,
 	};
-	const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .arg = a};
+	const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .check = on_check, .arg = a};
 	r = a->ops->start(&t, &cb, &a->exec, e);
 	if (r < 0) {
 		activity_free(a);

@@ -55,7 +55,7 @@ static json_t *branches(const struct engine *en, long long *ret_active)
 		json_put_str(o, "interaction", b->interaction);
 		large_put(en, o, "input", b->input);
 		(void)json_array_append_new(list, o);
-		*ret_active += b->state == BRANCH_ACTIVE || b->state == BRANCH_WAITING;
+		*ret_active += (b->state == BRANCH_ACTIVE || b->state == BRANCH_WAITING) && b->node->kind != DSL_ROUTER;
 	}
 	return list;
 }

@@ -7,6 +7,7 @@
 
 #include <base/cleanup.h>
 #include <base/json.h>
+#include <base/mem.h>
 #include <dsl/expr.h>
 #include <dsl/template.h>
 
@@ -136,7 +137,14 @@ int edge_choose(struct engine *en, const struct branch *b, json_t *output, const
 	const struct dsl_edge *edge = NULL;
 	int r = 0;
 
-	if (b->node->kind == DSL_ROUTER && b->node->mode.v == DSL_ROUND_ROBIN) {
+	if (route_is_llm(b->node)) {
+		for (size_t i = 0; i < b->node->n_out && r == 0 && !edge; i++) {
+			const struct dsl_edge *named = b->node->out[i];
+			r = route_names(output, named) ? try_edge(en, b, output, named, &exhausted, e) : 0;
+			edge = r > 0 ? named : NULL;
+		}
+		r = MIN(r, 0);
+	} else if (b->node->kind == DSL_ROUTER && b->node->mode.v == DSL_ROUND_ROBIN) {
 		r = round_robin(en, b, output, &edge, &exhausted, e);
 	} else {
 		r = first_of(en, b, output, true, &edge, &exhausted, e);

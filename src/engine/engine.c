@@ -67,7 +67,10 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 	make_loops(en);
 	scope_prepare_history(en);
 	budget_init(en);
-	r = p->resume ? resume_load(en, e) : 0;
+	for (size_t i = 0; r == 0 && i < p->file->n_nodes; i++)
+		r = preflight_backend(p, p->file->nodes[i], &en->nodes[i].ops, e);
+	if (r == 0)
+		r = p->resume ? resume_load(en, e) : 0;
 	if (r < 0) {
 		engine_free(en);
 		return r;

@@ -49,6 +49,7 @@ struct node_state {
 	json_t *history;	 /* array of its outputs before the latest; NULL: nobody asks for it */
 	unsigned long long turn; /* round_robin: edges given out */
 	struct place *place;
+	const struct backend_ops *ops; /* that carries it out; NULL: the engine itself */
 	unsigned char *joins; /* fan_out_all: which nodes (by index) its branches meet at; made when first needed */
 };
 
@@ -149,6 +150,10 @@ void engine_pump(struct engine *en);
 void step_finished(struct engine *en, struct branch *b, const struct node_result *r, uint64_t duration_ms,
 		   const struct err *e);
 
+/* What the engine asks of a node's output. */
+int step_check(const struct engine *en, const struct dsl_node *n, json_t *output, struct err *e)
+	__attribute__((warn_unused_result));
+
 /* --- activity.c: nodes under way in a backend --- */
 
 int activity_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
@@ -169,7 +174,9 @@ void places_free(struct engine *en);
 
 /* Whether this program can run the workflow at all. */
 int preflight_check(const struct engine_params *p, struct err *e) __attribute__((warn_unused_result));
-const struct backend_ops *preflight_backend(const struct dsl_node *n);
+/* The backend of a node, NULL in *ret when the engine carries it out by itself; -errno when this program has none. */
+int preflight_backend(const struct engine_params *p, const struct dsl_node *n, const struct backend_ops **ret,
+		      struct err *e) __attribute__((warn_unused_result));
 
 /* --- vars.c --- */
 
@@ -179,7 +186,20 @@ int vars_resolve(const struct engine_params *p, json_t **ret, struct err *e) __a
 
 void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to);
 
+/* --- route.c: llm routers --- */
+
+bool route_is_llm(const struct dsl_node *n);
+/* Whether a router's output names targets of its edges: 0, or -EINVAL with what is wrong. */
+int route_check(const struct dsl_node *n, const json_t *output, struct err *e) __attribute__((warn_unused_result));
+/* Whether it names this edge's. */
+bool route_names(const json_t *output, const struct dsl_edge *edge);
+/* The names of the targets, NULL-terminated; the caller frees the list. */
+const char **route_targets(const struct dsl_node *n) __attribute__((returns_nonnull));
+
 /* --- human.c --- */
+
+/* Whether a person is asked, and nobody else. */
+bool human_is_asked(const struct dsl_file *f, const struct dsl_node *n);
 
 /* The node of a branch asks, or takes the answers that are there. 0 or -errno. */
 int human_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 const struct dsl_node *group_router(const struct group *g)
 {
 	return g->router;
@@ -204,7 +203,8 @@ void group_branch_ended(struct engine *en, struct group *g, const char *branch_i
 static int put_on_edge(struct engine *en, struct group *g, const struct dsl_edge *edge, json_t *output, struct err *e)
 {
 	json_t *input = NULL;
-	int r = edge_input(en, g->parent, edge, output, &input, e);
+	/* A router passes on what it got, whoever chose the way. */
+	int r = edge_input(en, g->parent, edge, route_is_llm(g->router) ? g->parent->input : output, &input, e);
 
 	if (r < 0)
 		return r;
@@ -227,7 +227,8 @@ int group_fork(struct engine *en, struct branch *b, json_t *output, struct err *
 	b->state = BRANCH_FORKED;
 	for (size_t i = 0; i < b->node->n_out; i++) {
 		const struct dsl_edge *edge = b->node->out[i];
-		int r = edge_holds(en, b, output, edge, e);
+		bool passed_over = route_is_llm(b->node) && !route_names(output, edge);
+		int r = passed_over ? 0 : edge_holds(en, b, output, edge, e);
 		if (r > 0) {
 			taken++;
 			g->succeeded += edge->target == DSL_TO_DONE;

@@ -23,6 +23,13 @@
 
 enum { INSTRUCTIONS_MAX = 4 * 1024 * 1024 };
 
+bool human_is_asked(const struct dsl_file *f, const struct dsl_node *n)
+{
+	int how = n->interaction.v ? n->interaction.v : f->workflow->interaction.v;
+
+	return n->kind == DSL_HUMAN && (how == DSL_INTERACTION_UNSET || how == DSL_INTERACT_HUMAN);
+}
+
 static const struct dsl_schema *schema_of(const struct engine *en, const struct dsl_node *n)
 {
 	return n->output.s ? dsl_find_schema(en->p.file, n->output.s) : NULL;
@@ -285,7 +292,8 @@ bool human_pause(struct engine *en)
 	}
 	if (!first)
 		return false;
-	(void)err_set(&e, ERR_PAUSED, EINPROGRESS, "the run is paused: node %s waits for a person's answer", first->node->name.s);
+	(void)err_set(&e, ERR_PAUSED, EINPROGRESS, "the run is paused: node %s waits for a person's answer",
+		      first->node->name.s);
 	err_hint(&e,
 		 "`iterion resume --run-id %s --answer FIELD=VALUE` goes on; runs/%s/interactions/%s.json holds the "
 		 "question",

@@ -2,6 +2,7 @@
  * whose backend is not there, and properties that would be left out silently. */
 #include "engine_priv.h"
 
+#include <base/cleanup.h>
 #include <base/mem.h>
 #include <dsl/sandbox_block.h>
 
@@ -9,56 +10,83 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct backend_ops *preflight_backend(const struct dsl_node *n)
-{
-	if (n->kind == DSL_TOOL)
-		return &backend_tool;
-	if (n->kind != DSL_AGENT && n->kind != DSL_JUDGE)
-		return NULL;
-	const struct backend_ops *ops = n->backend.s ? backend_find(n->backend.s) : NULL;
-	return ops == &backend_tool ? NULL : ops;
-}
-
-/* Whether a person is asked, and nobody else. */
-static bool is_asked(const struct dsl_file *f, const struct dsl_node *n)
-{
-	int how = n->interaction.v ? n->interaction.v : f->workflow->interaction.v;
-
-	return n->kind == DSL_HUMAN && (how == DSL_INTERACTION_UNSET || how == DSL_INTERACT_HUMAN);
-}
-
 /* Nodes that the engine carries out by itself. */
 static bool is_own(const struct dsl_file *f, const struct dsl_node *n)
 {
-	return is_asked(f, n) || n->kind == DSL_COMPUTE || (n->kind == DSL_ROUTER && n->mode.v != DSL_LLM);
+	return human_is_asked(f, n) || n->kind == DSL_COMPUTE || (n->kind == DSL_ROUTER && !route_is_llm(n));
 }
 
-static int check_node(const struct dsl_file *f, const struct dsl_node *n, struct err *e)
+int preflight_backend(const struct engine_params *p, const struct dsl_node *n, const struct backend_ops **ret,
+		      struct err *e)
 {
-	if (!is_own(f, n) && !preflight_backend(n)) {
-		int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
-				"node %s: kind %s%s needs a backend that this build does not have", n->name.s,
-				dsl_node_kind_name(n->kind), n->kind == DSL_ROUTER ? " in mode llm" : "");
-		err_hint(e,
-			 "this build runs tool and compute nodes, human nodes with interaction: human, and routers of "
-			 "the modes fan_out_all, condition and round_robin");
-		return r;
+	const struct backend_wish wish = {
+		.node = n->backend.s, .workflow = p->file->workflow->default_backend.s, .env = p->host_env};
+	const char *source;
+
+	*ret = NULL;
+	if (is_own(p->file, n))
+		return 0;
+	if (n->kind == DSL_TOOL) {
+		*ret = &backend_tool;
+		return 0;
 	}
+	auto_free char *name = backend_choose(&wish, &source);
+	*ret = backend_find(name);
+	if (*ret)
+		return 0;
+	int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
+			"node %s: kind %s%s needs a backend that this build does not have: %s (%s)", n->name.s,
+			dsl_node_kind_name(n->kind), route_is_llm(n) ? " in mode llm" : "", name, source);
+	err_hint(
+		e,
+		"this build runs tool and compute nodes, human nodes with interaction: human, and routers of the modes "
+		"fan_out_all, condition and round_robin");
+	return r;
+}
+
+/* What no backend can make good for. */
+static int check_agent(const struct dsl_node *n, struct err *e)
+{
+	int r = 0;
+
+	if (n->session.v == DSL_INHERIT || n->session.v == DSL_FORK) {
+		r = err_set(e, ERR_PREFLIGHT, ENOTSUP, "node %s: session: %s; this build begins every session anew",
+			    n->name.s, n->session.v == DSL_FORK ? "fork" : "inherit");
+		err_hint(e, "write `session: fresh`, and pass what the node must know by its input");
+	} else if (n->kind == DSL_HUMAN && n->interaction.v == DSL_INTERACT_LLM_OR_HUMAN) {
+		r = err_set(e, ERR_PREFLIGHT, ENOTSUP, "node %s: interaction: llm_or_human is not part of this build",
+			    n->name.s);
+		err_hint(e, "write `interaction: human` or `interaction: llm`");
+	}
+	return r;
+}
+
+static int check_node(const struct engine_params *p, const struct dsl_node *n, struct err *e)
+{
+	const struct backend_ops *ops;
+	int r = check_agent(n, e);
+
+	if (r == 0)
+		r = preflight_backend(p, n, &ops, e);
+	if (r < 0)
+		return r;
 	const struct dsl_sandbox *s = n->sandbox;
 	if (!s || s->mode.v == DSL_SANDBOX_NONE || (s->short_form && s->mode.v == DSL_SANDBOX_INHERIT))
 		return 0;
-	int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
-			"node %s: a sandbox of its own; this build runs all nodes in the run's sandbox or on the host",
-			n->name.s);
+	r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
+		    "node %s: a sandbox of its own; this build runs all nodes in the run's sandbox or on the host",
+		    n->name.s);
 	err_hint(e,
 		 "move the sandbox block to the workflow, or write `sandbox: none` or `sandbox: inherit` at the node");
 	return r;
 }
 
-static int check_file(const struct dsl_file *f, struct err *e)
+static int check_file(const struct engine_params *p, struct err *e)
 {
+	const struct dsl_file *f = p->file;
+
 	for (size_t i = 0; i < f->n_nodes; i++) {
-		int r = check_node(f, f->nodes[i], e);
+		int r = check_node(p, f->nodes[i], e);
 		if (r < 0)
 			return r;
 	}
@@ -105,5 +133,5 @@ int preflight_check(const struct engine_params *p, struct err *e)
 	int r = p->run_id ? store_run_id_check(p->run_id, e) : 0;
 	if (r == 0)
 		r = check_workspace(p->workspace, e);
-	return r < 0 ? r : check_file(p->file, e);
+	return r < 0 ? r : check_file(p, e);
 }

@@ -24,7 +24,7 @@ enum { STEPS_IN_A_TURN = 32 };
 
 static bool is_instant(const struct dsl_node *n)
 {
-	return n->kind == DSL_ROUTER || n->kind == DSL_COMPUTE;
+	return (n->kind == DSL_ROUTER && !route_is_llm(n)) || n->kind == DSL_COMPUTE;
 }
 
 static struct branch *next_ready(const struct engine *en)
@@ -88,14 +88,14 @@ static void step(struct engine *en, struct branch *b)
 	/* Whoever heard of it may have ended the run. */
 	if (en->phase != PHASE_RUNNING)
 		return;
-	if (b->node->kind == DSL_ROUTER)
+	if (en->nodes[b->node->index].ops)
+		r = activity_start(en, b, &e);
+	else if (b->node->kind == DSL_ROUTER)
 		result.output = json_incref(b->input);
 	else if (b->node->kind == DSL_COMPUTE)
 		r = compute(en, b, &result.output, &e);
-	else if (b->node->kind == DSL_HUMAN)
-		r = human_start(en, b, &e);
 	else
-		r = activity_start(en, b, &e);
+		r = human_start(en, b, &e);
 	if (r < 0 || is_instant(b->node))
 		step_finished(en, b, &result, 0, r < 0 ? &e : NULL);
 	json_decref(result.output);
@@ -148,11 +148,19 @@ static void record(struct engine *en, const struct branch *b, const struct node_
 	budget_spend(en, r->tokens, r->cost_usd);
 }
 
+int step_check(const struct engine *en, const struct dsl_node *n, json_t *output, struct err *e)
+{
+	const struct dsl_schema *s = n->output.s ? dsl_find_schema(en->p.file, n->output.s) : NULL;
+
+	if (route_is_llm(n))
+		return route_check(n, output, e);
+	/* A person's answers were checked when they came; not all need be there. */
+	return s && !human_is_asked(en->p.file, n) ? value_check(output, s, e) : 0;
+}
+
 static int check_output(const struct engine *en, const struct branch *b, json_t *output, struct err *e)
 {
-	const struct dsl_schema *s = b->node->output.s ? dsl_find_schema(en->p.file, b->node->output.s) : NULL;
-	/* A person's answers were checked when they came; not all need be there. */
-	int r = s && b->node->kind != DSL_HUMAN ? value_check(output, s, e) : 0;
+	int r = step_check(en, b->node, output, e);
 
 	if (r == 0)
 		return 0;
@@ -160,7 +168,9 @@ static int check_output(const struct engine *en, const struct branch *b, json_t 
 	err_hint(e,
 		 b->node->kind == DSL_TOOL && ref
 			 ? "the program printed more than 1 MiB, which is not read as JSON: print less, or write a file"
-			 : "print one JSON object with exactly the schema's fields, or change the schema");
+		 : b->node->kind == DSL_TOOL
+			 ? "print one JSON object with exactly the schema's fields, or change the schema"
+			 : "change the schema, or say in the prompt what the fields are");
 	return err_wrap(e, r, "node %s", b->node->name.s);
 }
 
@@ -179,14 +189,15 @@ static void go_on(struct engine *en, struct branch *b, json_t *output)
 	const struct dsl_edge *edge = NULL;
 	json_t *input = NULL;
 
-	if (b->node->kind == DSL_ROUTER && b->node->mode.v == DSL_FAN_OUT_ALL) {
+	bool llm = route_is_llm(b->node);
+	if ((b->node->kind == DSL_ROUTER && b->node->mode.v == DSL_FAN_OUT_ALL) || (llm && b->node->multi.v)) {
 		if (group_fork(en, b, output, &e) < 0)
 			engine_end(en, RUN_FAILED_RESUMABLE, &e, b->node->name.s);
 		return;
 	}
 	int r = edge_choose(en, b, output, &edge, &e);
 	if (r == 0 && edge && edge->dst)
-		r = edge_input(en, b, edge, output, &input, &e);
+		r = edge_input(en, b, edge, llm ? b->input : output, &input, &e);
 	if (r < 0)
 		branch_failed(en, b, &e, true);
 	else if (!edge || edge->target == DSL_TO_DONE)

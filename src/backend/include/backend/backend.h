@@ -6,9 +6,27 @@
 #include <stdint.h>
 #include <uv.h>
 
+struct dsl_file;
+struct dsl_node;
+struct dsl_schema;
 struct err;
 struct session;
 struct store_run;
+
+/* What agents, judges, llm routers and humans that a model answers for are given beside that. */
+struct agent_task {
+	const struct dsl_file *file;
+	const struct dsl_node *node;
+	const char *model;  /* as the node names it; NULL: the backend's own default */
+	const char *system; /* prompts with their templates filled in; NULL: none */
+	const char *user;
+	const json_t *input;
+	const struct dsl_schema *schema; /* the output's fields; NULL: {"output": text} */
+	/* An llm router: the targets to choose from, NULL-terminated, else NULL. Its output is {"target": NAME}, or
+	 * with multi {"targets": [NAME, …]}, at least one. */
+	const char *const *choices;
+	bool multi;
+};
 
 /* What one node execution is given. Everything is borrowed until done was called. */
 struct node_task {
@@ -22,6 +40,7 @@ struct node_task {
 	const char *cwd;	/* inside; NULL: the workspace */
 	bool structured;	/* there is an output schema: standard output that is a JSON object gives the fields */
 	bool exit_code_field;	/* the schema has exit_code: a non-zero exit is a result, not a failure */
+	const struct agent_task *agent; /* NULL: a tool */
 };
 
 struct node_result {
@@ -38,6 +57,9 @@ struct node_callbacks {
 	void (*on_event)(void *arg, const char *type, json_t *data);
 	/* Called once, never from within start. e is NULL on success. The node_exec is gone when it returns. */
 	void (*on_done)(void *arg, const struct node_result *r, const struct err *e);
+	/* What the engine will ask of an output: 0, or -errno with all that is wrong, which a backend may use for its
+	 * one repair round. Only while the execution lasts. */
+	int (*check)(void *arg, json_t *output, struct err *e);
 	void *arg;
 };
 
@@ -61,3 +83,17 @@ extern const struct backend_ops backend_tool;
 
 /* The backend that carries out agents by this name, or NULL when this program has none. */
 const struct backend_ops *backend_find(const char *name);
+
+/* Adds one (static) to those that are found by name; in place of one that has its name. At most BACKENDS_MAX. */
+enum { BACKENDS_MAX = 8 };
+void backend_register(const struct backend_ops *ops);
+
+/* Who says which backend a node has; NULL where nothing was said. */
+struct backend_wish {
+	const char *node;	/* its own backend: */
+	const char *workflow;	/* default_backend: */
+	const char *const *env; /* of the host, NULL-terminated */
+};
+/* The name of the backend: the node's, the workflow's, ITERION_DEFAULT_BACKEND, the first of ITERION_BACKEND_PREFERENCE
+ * whose credentials are found on the host, else claw. *ret_source (static) says who decided. The caller frees. */
+char *backend_choose(const struct backend_wish *w, const char **ret_source) __attribute__((returns_nonnull));

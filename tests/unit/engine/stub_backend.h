@@ -1,0 +1,23 @@
+/* A backend that answers agents with what a test wrote down, from the loop. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct stub_answer {
+	const char *node;
+	const char *first;  /* JSON object; NULL: the start fails */
+	const char *second; /* what it says after the engine's check refused the first; NULL: it does not ask */
+};
+
+struct stub_backend {
+	const struct stub_answer *answers;
+	size_t n;
+	unsigned starts, repairs;
+	char *seen; /* of the latest start: "model|system|user|choices|" */
+};
+extern struct stub_backend stub_backend;
+
+/* Registers it as "claw" and forgets what it saw. */
+void stub_backend_begin(const struct stub_answer *answers, size_t n);
+void stub_backend_end(void);

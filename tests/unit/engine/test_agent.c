@@ -1,0 +1,180 @@
+/* Agents, judges, llm routers and humans that a model answers for, through a backend. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fake_session.h"
+#include "flow.h"
+#include "stub_backend.h"
+#include <base/json.h>
+#include <base/mem.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA "schema s:\n  ok: bool\n  note: string\n"
+#define PROMPTS "vars:\n  who: string = \"me\"\nprompt sys:\n  be brief\nprompt ask:\n  hello {{vars.who}}\n"
+#define AGENT "agent a:\n  backend: \"claw\"\n  model: \"m-1\"\n  system: sys\n  user: ask\n  output: s\n"
+#define TOOL(name) "tool " name ":\n  command: \"echo " name "\"\n"
+
+static void test_agent(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"a", "{\"ok\":true,\"note\":\"fine\"}", NULL}};
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, 1);
+	flow_run(&f,
+		 SCHEMA PROMPTS AGENT TOOL("t") "workflow w:\n  entry: a\n  a -> t when ok\n  a -> fail\n  t -> done\n",
+		 &(struct flow_opts){0});
+	assert_int_equal(f.result.status, RUN_FINISHED);
+	assert_string_equal(stub_backend.seen, "m-1|be brief|hello me|");
+	json_t *d = json_object_get(flow_event(&f, "node_finished", "a"), "data");
+	assert_int_equal(json_integer_value(json_object_get(d, "_tokens")), 100);
+	assert_string_equal(json_get_str(json_object_get(d, "output"), "note"), "fine");
+	flow_done(&f);
+	stub_backend_end();
+}
+
+static void test_outputs(void **state)
+{
+	(void)state;
+	static const struct {
+		struct stub_answer answer;
+		enum run_status status;
+		unsigned repairs;
+		const char *error;
+	} cases[] = {
+		{{"a", "{\"ok\":true,\"note\":\"x\"}", "{}"}, RUN_FINISHED, 0, NULL},
+		{{"a", "{\"ok\":1}", "{\"ok\":true,\"note\":\"x\"}"}, RUN_FINISHED, 1, NULL},
+		{{"a", "{\"ok\":1}", "{\"ok\":2}"}, RUN_FAILED, 1, "field ok is an integer, not bool"},
+		{{"a", "{\"ok\":true}", NULL}, RUN_FAILED, 0, "field note is missing"},
+		{{"a", NULL, NULL}, RUN_FAILED, 0, "the model does not answer"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct flow f;
+		fake_session_reset();
+		stub_backend_begin(&cases[i].answer, 1);
+		flow_run(&f, SCHEMA PROMPTS AGENT "workflow w:\n  entry: a\n  a -> done\n", &(struct flow_opts){0});
+		assert_int_equal(f.result.status, cases[i].status);
+		assert_int_equal(stub_backend.repairs, cases[i].repairs);
+		if (cases[i].error && !strstr(f.result.err.msg, cases[i].error))
+			fail_msg("%s", f.result.err.msg);
+		flow_done(&f);
+		stub_backend_end();
+	}
+}
+
+#define ROUTER(more) "router r:\n  mode: llm\n  backend: \"claw\"\n  model: \"m\"\n  user: ask\n" more
+
+static void test_router(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *more;
+		struct stub_answer answer;
+		const char *nodes; /* started, in any order */
+		enum run_status status;
+		const char *error;
+	} cases[] = {
+		{"", {"r", "{\"target\":\"y\"}", NULL}, "r y j", RUN_FINISHED, NULL},
+		{"", {"r", "{\"target\":\"nowhere\"}", NULL}, "r", RUN_FAILED, "\"nowhere\" is none of its targets"},
+		{"", {"r", "{\"target\":\"nowhere\"}", "{\"target\":\"x\"}"}, "r x j", RUN_FINISHED, NULL},
+		{"  multi: true\n", {"r", "{\"targets\":[\"z\",\"x\"]}", NULL}, "r x z j", RUN_FINISHED, NULL},
+		{"  multi: true\n", {"r", "{\"targets\":[\"y\"]}", NULL}, "r y j", RUN_FINISHED, NULL},
+		{"  multi: true\n", {"r", "{\"targets\":[]}", NULL}, "r", RUN_FAILED, "names no targets"},
+		{"  multi: true\n", {"r", "{\"target\":\"x\"}", NULL}, "r", RUN_FAILED, "names no targets"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct flow f;
+		fake_session_reset();
+		stub_backend_begin(&cases[i].answer, 1);
+		char *text = xasprintf("%s" ROUTER("%s") "%s", PROMPTS, cases[i].more,
+				       TOOL("x") TOOL("y") TOOL("z")
+					       TOOL("j") "workflow w:\n  entry: r\n  r -> x\n  r -> y\n"
+							 "  r -> z\n  x -> j\n  y -> j\n  z -> j\n"
+							 "  j -> done\n");
+		flow_run(&f, text, &(struct flow_opts){0});
+		assert_int_equal(f.result.status, cases[i].status);
+		char *nodes = flow_nodes(&f, "node_started");
+		assert_string_equal(nodes, cases[i].nodes);
+		assert_string_equal(stub_backend.seen, "m||hello me|x y z ");
+		if (cases[i].error && !strstr(f.result.err.msg, cases[i].error))
+			fail_msg("%s", f.result.err.msg);
+		free(nodes);
+		free(text);
+		flow_done(&f);
+		stub_backend_end();
+	}
+}
+
+/* What the router got goes on, not what the model said. */
+static void test_router_passes_on(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"r", "{\"target\":\"x\"}", NULL}};
+	static const char text[] = PROMPTS ROUTER("") "tool x:\n  command: \"echo {{input.who}}\"\n" TOOL(
+		"y") "workflow w:\n  entry: r\n  r -> x\n  r -> y\n  x -> done\n  y -> done\n";
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, 1);
+	flow_run(&f, text, &(struct flow_opts){0});
+	assert_string_equal(json_get_str(flow_output(&f, "x"), "output"), "me\n");
+	flow_done(&f);
+	stub_backend_end();
+}
+
+static void test_human_by_model(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"h", "{\"ok\":true,\"note\":\"n\"}", NULL}};
+	static const char text[] =
+		SCHEMA PROMPTS "human h:\n  interaction: llm\n  model: \"m\"\n  instructions: ask\n  output: s\n"
+			       "workflow w:\n  entry: h\n  default_backend: \"claw\"\n  h -> done\n";
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, 1);
+	flow_run(&f, text, &(struct flow_opts){0});
+	assert_int_equal(f.result.status, RUN_FINISHED);
+	assert_string_equal(stub_backend.seen, "m||hello me|");
+	assert_int_equal(flow_count(&f, "human_input_requested"), 0);
+	flow_done(&f);
+	stub_backend_end();
+}
+
+static void test_budget(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"a", "{\"ok\":true,\"note\":\"\"}", NULL}};
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, 1);
+	flow_run(&f,
+		 SCHEMA PROMPTS AGENT
+		 "workflow w:\n  entry: a\n  budget:\n    max_tokens: 250\n  a -> a when ok as l(9)\n  a "
+		 "-> done\n",
+		 &(struct flow_opts){0});
+	assert_int_equal(f.result.err.kind, ERR_BUDGET);
+	assert_int_equal(stub_backend.starts, 3);
+	flow_done(&f);
+	stub_backend_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_agent),	       cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_router),	       cmocka_unit_test(test_router_passes_on),
+		cmocka_unit_test(test_human_by_model), cmocka_unit_test(test_budget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
