@@ -90,11 +90,10 @@ const struct command command_validate = {
 	.name = "validate",
 	.operands = "FILE",
 	.summary = "check a workflow file",
-	.about =
-		"Parses FILE and checks it as a whole: unknown names, edges and loops, templates and expressions, "
-		"schemas, the sandbox block with its network rules, and in mode auto the devcontainer.json of the "
-		"workspace. Each finding has a code, its place with the source "
-		"line, and where possible what to write instead. Nothing is run and nothing is created.",
+	.about = "Parses FILE and checks it as a whole: unknown names, edges and loops, templates and expressions, "
+		 "schemas, the sandbox block with its network rules, and in mode auto the devcontainer.json of the "
+		 "workspace. Each finding has a code, its place with the source "
+		 "line, and where possible what to write instead. Nothing is run and nothing is created.",
 	.examples = examples,
 	.exits = exits,
 	.options = options,

@@ -10,9 +10,9 @@ struct err;
 struct network_flags;
 
 struct sandbox_flags {
-	const char *mode;	/* NULL: not given */
-	const char *driver;	/* NULL: not given */
-	const char *host_state; /* NULL: not given */
+	const char *mode;	  /* NULL: not given */
+	const char *driver;	  /* NULL: not given */
+	const char *host_state;	  /* NULL: not given */
 	const char *devcontainer; /* NULL: not given */
 };
 

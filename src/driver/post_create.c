@@ -3,8 +3,8 @@
  * well; the first that fails ends the start, and the session takes the sandbox away from the others.
  *
  * A command's stdout and stderr share one pipe, of which the last 4 KiB are kept for the message when it fails. As for
- * nodes, its end is the end of the program, not of what it left in the background: what stands in the pipe then is read,
- * and no more is waited for.
+ * nodes, its end is the end of the program, not of what it left in the background: what stands in the pipe then is
+ * read, and no more is waited for.
  *
  * The list lives until the last command has ended, which may be after the session has its answer; from then on it emits
  * events but says no more. */

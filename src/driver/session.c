@@ -186,10 +186,12 @@ static int cannot_give(const struct session *s, const char *field, struct err *e
 	const char *source = source_of(&s->spec, field);
 	bool ours = source && str_ends(source, "devcontainer.json");
 
-	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "make the sandbox: the %s driver cannot give %s, which %s asks for",
-			driver_name(s->driver), field, source ? source : "the sandbox block");
-	err_hint(e, "Take it out of the %s, or choose a driver that has it with --sandbox-driver "
-		    "(`iterion sandbox exec --help` lists them)%s.",
+	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			"make the sandbox: the %s driver cannot give %s, which %s asks for", driver_name(s->driver),
+			field, source ? source : "the sandbox block");
+	err_hint(e,
+		 "Take it out of the %s, or choose a driver that has it with --sandbox-driver "
+		 "(`iterion sandbox exec --help` lists them)%s.",
 		 ours ? "file" : "sandbox block",
 		 ours ? "; --devcontainer=none makes a sandbox without that file" : "");
 	return r;

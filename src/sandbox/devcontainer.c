@@ -3,10 +3,11 @@
  *
  * The order matters and is the reference's: parse; move what older files have at the top level to where it stands
  * today; find out where the workspace stands inside, because ${containerWorkspaceFolder} needs it; then replace
- * variables in every string value, never in names. Values are replaced in place, so that each keeps its line and column.
+ * variables in every string value, never in names. Values are replaced in place, so that each keeps its line and
+ * column.
  *
- * A file of a megabyte can name a variable a hundred thousand times, and workspaceFolder can name itself: the sum of all
- * text that variables put in is bounded. */
+ * A file of a megabyte can name a variable a hundred thousand times, and workspaceFolder can name itself: the sum of
+ * all text that variables put in is bounded. */
 #include "devcontainer_priv.h"
 #include "devcontainer_vars.h"
 
@@ -179,13 +180,15 @@ static int expand_all(struct expansion *x, json_t *v, struct err *e)
 	if (json_is_string(v))
 		return expand_string(x, v, e);
 	if (json_is_array(v)) {
-		json_array_foreach(v, i, member) {
+		json_array_foreach(v, i, member)
+		{
 			r = expand_all(x, member, e);
 			if (r < 0)
 				return r;
 		}
 	}
-	json_object_foreach(v, key, member) {
+	json_object_foreach(v, key, member)
+	{
 		r = expand_all(x, member, e);
 		if (r < 0)
 			return r;

@@ -64,9 +64,10 @@ static int add_cap(const struct dc_reader *r, const struct place *p, const char 
 			      "\"%.60s\" is no capability", value);
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
 		if (str_eq(bare, refused[i].name))
-			return dc_bad(r, p->at, p->field, "name a capability that stays inside, such as SYS_PTRACE or "
-				      "NET_ADMIN, or take it out", "the capability %s is not given: %s", bare,
-				      refused[i].why);
+			return dc_bad(r, p->at, p->field,
+				      "name a capability that stays inside, such as SYS_PTRACE or "
+				      "NET_ADMIN, or take it out",
+				      "the capability %s is not given: %s", bare, refused[i].why);
 	return keep(r, p, "--cap-add", bare);
 }
 
@@ -218,11 +219,11 @@ static const struct option {
 	int (*set)(const struct dc_reader *r, const struct place *p, const char *value);
 	bool flag; /* no value, or one behind '=' */
 } taken[] = {
-	{"--cap-add", NULL, add_cap},	  {"--cap-drop", NULL, drop_cap},  {"--security-opt", NULL, add_security},
-	{"--shm-size", NULL, set_shm},	  {"--ulimit", NULL, set_ulimit},  {"--init", NULL, set_init, true},
-	{"--volume", "-v", add_mount},	  {"--mount", NULL, add_mount},	   {"--env", "-e", add_env},
-	{"--hostname", "-h", set_hostname}, {"--add-host", NULL, add_host}, {"--memory", "-m", set_memory},
-	{"--cpus", NULL, set_cpus},	  {"--pids-limit", NULL, set_pids},
+	{"--cap-add", NULL, add_cap},	    {"--cap-drop", NULL, drop_cap},   {"--security-opt", NULL, add_security},
+	{"--shm-size", NULL, set_shm},	    {"--ulimit", NULL, set_ulimit},   {"--init", NULL, set_init, true},
+	{"--volume", "-v", add_mount},	    {"--mount", NULL, add_mount},     {"--env", "-e", add_env},
+	{"--hostname", "-h", set_hostname}, {"--add-host", NULL, add_host},   {"--memory", "-m", set_memory},
+	{"--cpus", NULL, set_cpus},	    {"--pids-limit", NULL, set_pids},
 };
 
 /* What people write and do not get. */
@@ -232,13 +233,16 @@ static const struct {
 	{"--privileged", "it gives the container every right over the host",
 	 "add the one capability that is needed with --cap-add"},
 	{"--pid", "it would show, and let it end, processes outside the container", "take it out"},
-	{"--ipc", "it would share memory with processes outside the container", "take it out; --shm-size sets its size"},
+	{"--ipc", "it would share memory with processes outside the container",
+	 "take it out; --shm-size sets its size"},
 	{"--uts", "it would set the host's name", "use --hostname"},
 	{"--userns", "it would make the container's root the host's", "take it out"},
 	{"--cgroupns", "it would show the host's groups of processes", "take it out"},
 	{"--cgroup-parent", "it would leave the run's limits", "use --memory, --cpus and --pids-limit"},
-	{"--network", "the network of a sandbox is its policy's", "write a network: block in the workflow's sandbox: block"},
-	{"--net", "the network of a sandbox is its policy's", "write a network: block in the workflow's sandbox: block"},
+	{"--network", "the network of a sandbox is its policy's",
+	 "write a network: block in the workflow's sandbox: block"},
+	{"--net", "the network of a sandbox is its policy's",
+	 "write a network: block in the workflow's sandbox: block"},
 	{"--dns", "names are looked up by the egress proxy", "take it out; --add-host names single hosts"},
 	{"--link", "it would reach another container past the network policy", "name the host in network.rules"},
 	{"--publish", "no port of a sandbox is opened on the host", "take it out"},
@@ -248,7 +252,8 @@ static const struct {
 	{"--device", "it would give a device of the host to whatever runs in the container", "take it out"},
 	{"--device-cgroup-rule", "it would give devices of the host", "take it out"},
 	{"--gpus", "it would give devices of the host", "take it out"},
-	{"--volumes-from", "it would mount what another container has, unseen and unchecked", "name the folders in mounts"},
+	{"--volumes-from", "it would mount what another container has, unseen and unchecked",
+	 "name the folders in mounts"},
 	{"--sysctl", "it would change the kernel's settings", "take it out"},
 	{"--group-add", "a group can be the key to a device or socket of the host", "take it out"},
 	{"--env-file", "it would read a file of the host", "write the variables in containerEnv"},
@@ -336,7 +341,8 @@ static int read_list(const struct dc_reader *r, json_t *v, const char *field,
 
 	if (!json_is_array(v))
 		return dc_bad(r, v, field, "write a list of strings", "it is not a list");
-	json_array_foreach(v, i, one) {
+	json_array_foreach(v, i, one)
+	{
 		const struct place p = {one, field};
 		const char *text;
 		int bad = dc_text(r, one, field, &text);

@@ -5,7 +5,8 @@
  * would weaken the isolation, or change what runs without a word, is an error instead.
  *
  * The members of an object have no order; two things depend on others and are read at the end: user, and the place of
- * the workspace. Values are checked like those of a block (check.c), and each message carries the place of the value. */
+ * the workspace. Values are checked like those of a block (check.c), and each message carries the place of the value.
+ */
 #include "check.h"
 #include "devcontainer_priv.h"
 #include "devcontainer_vars.h"
@@ -88,15 +89,16 @@ int dc_set_env(const struct dc_reader *r, const json_t *at, const char *field, s
 }
 
 /* An object of strings. unset (may be NULL): where names with null as value go. */
-static int read_map(const struct dc_reader *r, json_t *v, const char *field, const char *source,
-		    struct strv *to, bool null_unsets)
+static int read_map(const struct dc_reader *r, json_t *v, const char *field, const char *source, struct strv *to,
+		    bool null_unsets)
 {
 	const char *key;
 	json_t *value;
 
 	if (!json_is_object(v))
 		return dc_bad(r, v, field, "write { \"NAME\": \"value\" }", "it is not an object");
-	json_object_foreach(v, key, value) {
+	json_object_foreach(v, key, value)
+	{
 		auto_free char *member = xasprintf("%s.%.60s", field, key);
 		bool unset = null_unsets && json_is_null(value);
 		if (!unset && !json_is_string(value))
@@ -128,10 +130,10 @@ static int read_remote_env(struct dc_reader *r, json_t *v, const char *field)
 static int copy_checked(const struct dc_reader *r, json_t *v, const char *field,
 			int (*check)(const char *, struct err *), char **ret)
 {
-	const char *s;
+	const char *s = NULL;
 	int bad = dc_text(r, v, field, &s);
 
-	if (bad < 0)
+	if (bad < 0 || !s)
 		return bad;
 	if (check(s, r->e) < 0)
 		return dc_wrap(r, v, field, -EINVAL);
@@ -149,10 +151,10 @@ static int read_image(struct dc_reader *r, json_t *v, const char *field)
 /* A path from the file's folder becomes one from the workspace, which it must not leave. */
 static int copy_build_path(const struct dc_reader *r, json_t *v, const char *field, char **ret)
 {
-	const char *s;
+	const char *s = NULL;
 	int bad = dc_text(r, v, field, &s);
 
-	if (bad < 0)
+	if (bad < 0 || !s)
 		return bad;
 	if (!*s)
 		return dc_bad(r, v, field, "write the path from the folder of this file", "it is empty");
@@ -160,8 +162,10 @@ static int copy_build_path(const struct dc_reader *r, json_t *v, const char *fie
 	auto_free char *joined = path_join(base, s);
 	auto_free char *clean = path_clean(joined);
 	if (!clean || !path_within(clean, r->d->workspace))
-		return dc_bad(r, v, field, "the Dockerfile and the context lie in the workspace; the path starts at "
-			      "the folder of this file", "it leaves the workspace");
+		return dc_bad(r, v, field,
+			      "the Dockerfile and the context lie in the workspace; the path starts at "
+			      "the folder of this file",
+			      "it leaves the workspace");
 	const char *below = clean + (str_eq(r->d->workspace, "/") ? 1 : strlen(r->d->workspace));
 	below += *below == '/';
 	free(*ret);
@@ -216,7 +220,8 @@ static int read_build_member(struct dc_reader *r, const char *key, json_t *v)
 		return read_cache_from(r, v);
 	const char *near = str_nearest(key, keys, ARRAY_LEN(keys));
 	if (str_eq(key, "options"))
-		dc_warn(r, "devcontainer_build_options", "build.options is not used: builds take dockerfile, context, "
+		dc_warn(r, "devcontainer_build_options",
+			"build.options is not used: builds take dockerfile, context, "
 			"args, target and cacheFrom");
 	else
 		dc_warn(r, "devcontainer_unknown", "%s is not known%s%s", field, near ? "; did you mean build." : "",
@@ -231,7 +236,8 @@ static int read_build(struct dc_reader *r, json_t *v, const char *field)
 
 	if (!json_is_object(v))
 		return dc_bad(r, v, field, "write { \"dockerfile\": \"Dockerfile\" }", "it is not an object");
-	json_object_foreach(v, key, member) {
+	json_object_foreach(v, key, member)
+	{
 		int bad = read_build_member(r, key, member);
 		if (bad < 0)
 			return bad;
@@ -243,7 +249,8 @@ static int read_build(struct dc_reader *r, json_t *v, const char *field)
 
 static int read_compose(struct dc_reader *r, json_t *v, const char *field)
 {
-	return dc_bad(r, v, field, "give image or build here for the one container that the run works in; start the "
+	return dc_bad(r, v, field,
+		      "give image or build here for the one container that the run works in; start the "
 		      "other services beside it and name them in network.rules",
 		      "a group of Compose services is no sandbox");
 }
@@ -306,8 +313,8 @@ static const struct {
 
 /* What changes nothing here, as it should: texts, editors' settings, and what a sandbox does anyway. */
 static const char *const ignored[] = {
-	"$schema",	   "name",	    "updateRemoteUserUID", "userEnvProbe", "waitFor", "overrideCommand",
-	"shutdownAction", "portsAttributes", "otherPortsAttributes",
+	"$schema",	   "name",	     "updateRemoteUserUID", "userEnvProbe",	    "waitFor",
+	"overrideCommand", "shutdownAction", "portsAttributes",	    "otherPortsAttributes",
 };
 
 static bool is_ignored(const char *key)
@@ -353,8 +360,7 @@ static int read_member(struct dc_reader *r, const char *key, json_t *v)
 /* Programs run as remoteUser, and when it is not given as containerUser. */
 static int read_user(struct dc_reader *r)
 {
-	json_t *remote = json_object_get(r->root, "remoteUser"),
-		     *container = json_object_get(r->root, "containerUser");
+	json_t *remote = json_object_get(r->root, "remoteUser"), *container = json_object_get(r->root, "containerUser");
 	char *other = NULL;
 	int bad = 0;
 
@@ -367,8 +373,10 @@ static int read_user(struct dc_reader *r)
 		return bad;
 	}
 	if (other && r->out->spec.user && !str_eq(other, r->out->spec.user))
-		dc_warn(r, "devcontainer_container_user", "containerUser %s is not used: everything runs as "
-			"remoteUser %s", r->out->spec.user, other);
+		dc_warn(r, "devcontainer_container_user",
+			"containerUser %s is not used: everything runs as "
+			"remoteUser %s",
+			r->out->spec.user, other);
 	if (other) {
 		free(r->out->spec.user);
 		r->out->spec.user = other;
@@ -403,7 +411,8 @@ static int read_all(struct dc_reader *r)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(r->root, key, v) {
+	json_object_foreach(r->root, key, v)
+	{
 		int bad = read_member(r, key, v);
 		if (bad < 0)
 			return bad;

@@ -34,7 +34,8 @@ static int read_args(const struct dc_reader *r, json_t *v, const char *name, str
 
 	if (json_array_size(v) > MAX_ARGS)
 		return dc_bad(r, v, name, "put them in a script", "more than %d arguments", MAX_ARGS);
-	json_array_foreach(v, i, one) {
+	json_array_foreach(v, i, one)
+	{
 		if (!json_is_string(one))
 			return dc_bad(r, one, name, "write every argument in double quotes", "it is not a string");
 		strv_add(&to->argv, json_string_value(one));
@@ -76,7 +77,8 @@ int dc_read_command(struct dc_reader *r, json_t *v, const char *field)
 		return read_one(r, v, field, stage);
 	if (json_object_size(v) > MAX_COMMANDS)
 		return dc_bad(r, v, field, "put them in a script", "more than %d commands at once", MAX_COMMANDS);
-	json_object_foreach(v, key, member) {
+	json_object_foreach(v, key, member)
+	{
 		auto_free char *name = xasprintf("%s.%.100s", field, key);
 		int bad = read_one(r, member, name, stage);
 		if (bad < 0)

@@ -1,8 +1,8 @@
 /* Finding and reading devcontainer.json.
  *
  * The workspace may come from anybody. Whatever is opened in it is opened beneath it in one step (openat2), so that
- * neither a symlink nor a rename in between makes this program read another file of the user's; what is opened must be a
- * regular file, without waiting on a FIFO. A path that the user gave on the command line is taken as it is, unless it
+ * neither a symlink nor a rename in between makes this program read another file of the user's; what is opened must be
+ * a regular file, without waiting on a FIFO. A path that the user gave on the command line is taken as it is, unless it
  * lies in the workspace. */
 #include "jsonc.h"
 

@@ -56,7 +56,8 @@ static int set_type(const struct dc_reader *r, const json_t *v, const char *type
 			return 0;
 		}
 	}
-	return dc_bad(r, v, "mounts.type", "the types are bind, volume and tmpfs", "\"%.60s\" is no type of mount", type);
+	return dc_bad(r, v, "mounts.type", "the types are bind, volume and tmpfs", "\"%.60s\" is no type of mount",
+		      type);
 }
 
 static int set_member(const struct dc_reader *r, const char *key, json_t *v, struct sandbox_mount *m)
@@ -103,7 +104,8 @@ static int read_object(struct dc_reader *r, json_t *v)
 
 	if (!json_object_get(v, "type"))
 		return dc_bad(r, v, "mounts", "add \"type\": \"bind\", \"volume\" or \"tmpfs\"", "a mount has no type");
-	json_object_foreach(v, key, member) {
+	json_object_foreach(v, key, member)
+	{
 		int bad = set_member(r, key, member, &m);
 		if (bad < 0)
 			return bad;
@@ -123,10 +125,11 @@ int dc_read_mounts(struct dc_reader *r, json_t *v, const char *field)
 
 	if (!json_is_array(v))
 		return dc_bad(r, v, field, "write a list: [\"type=bind,source=…,target=…\"]", "it is not a list");
-	json_array_foreach(v, i, one) {
-		const char *text;
+	json_array_foreach(v, i, one)
+	{
+		const char *text = NULL;
 		int bad = json_is_object(one) ? read_object(r, one) : dc_text(r, one, field, &text);
-		if (bad == 0 && !json_is_object(one))
+		if (bad == 0 && text)
 			bad = dc_add_mount(r, one, field, text);
 		if (bad < 0)
 			return bad;
@@ -151,7 +154,8 @@ static int read_folder(struct dc_reader *r, char **ret)
 	return 0;
 }
 
-static const char workspace_hint[] = "take workspaceMount out, or write source=${localWorkspaceFolder},target=…,type=bind";
+static const char workspace_hint[] =
+	"take workspaceMount out, or write source=${localWorkspaceFolder},target=…,type=bind";
 
 /* The mount must show the workspace; *ret_place is where it then stands inside. */
 static int place_of(struct dc_reader *r, json_t *v, const struct sandbox_mount *m, char **ret_place)
@@ -190,8 +194,10 @@ static int read_mount(struct dc_reader *r, json_t *v, const char *folder, char *
 			     "name the target of workspaceMount, or a folder below it",
 			     "it does not lie in what workspaceMount shows");
 	if (bad == 0 && folder && !str_eq(folder, place))
-		dc_warn(r, "devcontainer_workspace_folder", "programs start in the workspace, %s, and not in "
-			"workspaceFolder %s", place, folder);
+		dc_warn(r, "devcontainer_workspace_folder",
+			"programs start in the workspace, %s, and not in "
+			"workspaceFolder %s",
+			place, folder);
 	if (bad == 0 && !str_eq(m.source, r->d->workspace))
 		bad = take(r, v, field, &m);
 	if (bad < 0)

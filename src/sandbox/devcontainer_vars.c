@@ -74,36 +74,41 @@ static bool ends_line(const char *s, const char *end)
 	return *s == '\n' || *s == '\r' || (end - s >= 3 && memcmp(s, "\xe2\x80", 2) == 0 && (s[2] & ~1) == (char)0xa8);
 }
 
+/* The next variable in s: true with the first and the one behind its last character; false with where plain text goes
+ * to. Openings before the end of a line or of the text that have no brace are passed at once, so that many of them do
+ * not make it quadratic. */
+static bool find_var(const char *s, const char *end, const char **ret_open, const char **ret_behind)
+{
+	const char *open = memmem(s, (size_t)(end - s), "${", 2), *close = open ? open + 2 : end;
+
+	while (close < end && *close != '}' && !ends_line(close, end))
+		close++;
+	*ret_open = open;
+	*ret_behind = close < end ? close + 1 : end;
+	return close < end && *close == '}';
+}
+
+/* Between the braces stand len bytes of inside. */
+static int add_var(const char *inside, size_t len, var_value_fn value, void *arg, struct buf *to)
+{
+	const struct var v = split(inside, len);
+	int known = value(arg, &v, to);
+
+	return known ? MIN(known, 0) : buf_add(to, inside - 2, len + 3);
+}
+
 int vars_replace(const char *text, size_t len, var_value_fn value, void *arg, struct buf *to)
 {
-	const char *s = text, *end = text + len;
+	const char *s = text, *end = text + len, *open, *behind;
 
 	while (s < end) {
-		const char *open = memmem(s, (size_t)(end - s), "${", 2);
-		const char *close = open ? open + 2 : end;
-		while (close < end && *close != '}' && !ends_line(close, end))
-			close++;
-		if (close >= end || *close != '}') {
-			/* No variable begins before where the search stopped. */
-			int r = buf_add(to, s, (size_t)(close - s));
-			if (r < 0)
-				return r;
-			s = close;
-			if (s < end && open) {
-				r = buf_putc(to, *s++);
-				if (r < 0)
-					return r;
-			}
-			continue;
-		}
-		const struct var v = split(open + 2, (size_t)(close - open - 2));
-		int r = buf_add(to, s, (size_t)(open - s));
-		int known = r < 0 ? r : value(arg, &v, to);
-		if (known == 0)
-			known = buf_add(to, open, (size_t)(close + 1 - open));
-		if (known < 0)
-			return known;
-		s = close + 1;
+		bool found = find_var(s, end, &open, &behind);
+		int r = buf_add(to, s, (size_t)((found ? open : behind) - s));
+		if (r == 0 && found)
+			r = add_var(open + 2, (size_t)(behind - 1 - (open + 2)), value, arg, to);
+		if (r < 0)
+			return r;
+		s = behind;
 	}
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* JSON with comments and trailing commas.
  *
- * One pass from left to right over text of known length; nothing relies on a NUL behind it. Values are jansson's, and of
- * each the offset is kept, so that a check that comes much later can still say line and column. Those are counted only
- * when a message needs them.
+ * One pass from left to right over text of known length; nothing relies on a NUL behind it. Values are jansson's, and
+ * of each the offset is kept, so that a check that comes much later can still say line and column. Those are counted
+ * only when a message needs them.
  *
- * The readers of the reference (the dev containers' own tool) go on after an error and guess. A sandbox is not made from
- * a guess: the first error ends the reading. Recursion is bounded by JSONC_MAX_DEPTH, memory by the size of the text. */
+ * The readers of the reference (the dev containers' own tool) go on after an error and guess. A sandbox is not made
+ * from a guess: the first error ends the reading. Recursion is bounded by JSONC_MAX_DEPTH, memory by the size of the
+ * text. */
 #include "jsonc.h"
 
 #include <base/buf.h>
@@ -194,8 +195,10 @@ static int parse_escape(struct parser *p, struct buf *to)
 		return parse_unicode(p, to);
 	}
 	if (!known)
-		return fail(p, p->at - 1, "the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX; a backslash "
-			    "itself is written twice", "an unknown escape in a string");
+		return fail(p, p->at - 1,
+			    "the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX; a backslash "
+			    "itself is written twice",
+			    "an unknown escape in a string");
 	p->at++;
 	(void)buf_putc(to, into[known - from]);
 	return 0;
@@ -220,8 +223,7 @@ static int parse_string(struct parser *p, struct buf *to)
 			return fail(p, begin, "close it with \" on the same line; a line break inside is \\n",
 				    "a string has no end");
 		if (c != '\\')
-			return fail(p, p->at, "write it as an escape: \\t is a tab",
-				    "a control character in a string");
+			return fail(p, p->at, "write it as an escape: \\t is a tab", "a control character in a string");
 		int r = parse_escape(p, to);
 		if (r < 0)
 			return r;
@@ -309,10 +311,12 @@ static int parse_comma(struct parser *p, char close)
 	}
 	if (comma)
 		return 1;
-	return fail(p, p->at, close == '}' ? "separate members with commas, and close the object with }"
-					   : "separate elements with commas, and close the list with ]",
-		    peek(p) == -1 ? "the text ends too early" : close == '}' ? "a comma or } is missing"
-									     : "a comma or ] is missing");
+	return fail(p, p->at,
+		    close == '}' ? "separate members with commas, and close the object with }"
+				 : "separate elements with commas, and close the list with ]",
+		    peek(p) == -1  ? "the text ends too early"
+		    : close == '}' ? "a comma or } is missing"
+				   : "a comma or ] is missing");
 }
 
 /* One element of a list (object NULL) or one member. */
@@ -377,8 +381,10 @@ static json_t *parse_word(struct parser *p)
 		p->at += strlen(words[i]);
 		return i == 2 ? json_null() : json_boolean(i == 0);
 	}
-	return fail_value(p, begin, "a value is a string in double quotes, a number, true, false, null, a list or an "
-			  "object", begin == p->doc->len ? "the text ends too early" : "a value is missing");
+	return fail_value(p, begin,
+			  "a value is a string in double quotes, a number, true, false, null, a list or an "
+			  "object",
+			  begin == p->doc->len ? "the text ends too early" : "a value is missing");
 }
 
 static json_t *parse_value(struct parser *p)

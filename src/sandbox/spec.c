@@ -108,9 +108,9 @@ void sandbox_spec_done(struct sandbox_spec *s)
 	free(s->post_create);
 	free(s->mode_source);
 	free(s->host_state_source);
-	struct strv *const lists[] = {&s->build.args,	   &s->build.cache_from, &s->env,      &s->remote_env,
-				      &s->network.presets, &s->network.rules,	 &s->run_args, &s->sources,
-				      &s->warnings};
+	struct strv *const lists[] = {&s->build.args, &s->build.cache_from, &s->env,
+				      &s->remote_env, &s->network.presets,  &s->network.rules,
+				      &s->run_args,   &s->sources,	    &s->warnings};
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		strv_done(lists[i]);
 	*s = (struct sandbox_spec){0};

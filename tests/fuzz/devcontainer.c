@@ -22,8 +22,8 @@ static void require(bool what)
 
 static void check_block(const struct sandbox_block *b)
 {
-	static const char *const taken[] = {"--cap-add=",  "--cap-drop=", "--security-opt=", "--shm-size=",
-					    "--ulimit=",   "--hostname=", "--add-host="};
+	static const char *const taken[] = {"--cap-add=", "--cap-drop=", "--security-opt=", "--shm-size=",
+					    "--ulimit=",  "--hostname=", "--add-host="};
 	const struct sandbox_spec *s = &b->spec;
 
 	for (size_t i = 0; i < s->run_args.n; i++) {

@@ -22,8 +22,13 @@
 
 /* The environment of the reference's answers (tests/data/devcontainer/README.md). */
 static const char *const case_env[] = {
-	"HOME=/home/truth", "PATH=/usr/bin:/bin",	   "DC_SET=setval", "DC_EMPTY=",
-	"DC_REC=${localEnv:DC_SET}", "DC_MULTI=a\nb\"c\\d", NULL,
+	"HOME=/home/truth",
+	"PATH=/usr/bin:/bin",
+	"DC_SET=setval",
+	"DC_EMPTY=",
+	"DC_REC=${localEnv:DC_SET}",
+	"DC_MULTI=a\nb\"c\\d",
+	NULL,
 };
 
 /* A file .devcontainer/devcontainer.json of the workspace /w/ws with these words. */

@@ -1,5 +1,5 @@
-/* Prints what the reader makes of a workspace's devcontainer.json, in the form of `devcontainer read-configuration`, for
- * the test that holds it against that program: WORKSPACE [PATH]. */
+/* Prints what the reader makes of a workspace's devcontainer.json, in the form of `devcontainer read-configuration`,
+ * for the test that holds it against that program: WORKSPACE [PATH]. */
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/json.h>

@@ -24,22 +24,23 @@ static void test_everything(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
-	int r = block_of("{\"image\": \"debian:12\", \"containerEnv\": {\"A\": \"${localEnv:DC_SET}\"},"
-			 "\"remoteEnv\": {\"P\": \"${containerEnv:PATH}:/x\", \"GONE\": null},"
-			 "\"mounts\": [\"source=/srv/a,target=/a,type=bind,readonly\","
-			 "{\"type\": \"volume\", \"source\": \"c-${devcontainerId}\", \"target\": \"/c/\"},"
-			 "{\"type\": \"tmpfs\", \"target\": \"/t\"}],"
-			 "\"runArgs\": [\"--cap-add=sys_ptrace\", \"--cap-drop\", \"NET_RAW\", \"-e\", \"E=1\", \"-eHOME\","
-			 "\"-v\", \"/srv/v:/v:ro\", \"--memory=2g\", \"--cpus\", \"1.5\", \"--pids-limit=100\","
-			 "\"--shm-size=1g\", \"--ulimit\", \"nofile=1024:2048\", \"--hostname=box\", \"--init\","
-			 "\"--add-host=a.example:10.0.0.1\", \"--security-opt\", \"no-new-privileges:true\","
-			 "\"--mount=type=tmpfs,target=/m\"],"
-			 "\"capAdd\": [\"CAP_NET_ADMIN\"], \"securityOpt\": [\"label=type:x\"], \"init\": true,"
-			 "\"remoteUser\": \"vscode\", \"workspaceFolder\": \"/work/${localWorkspaceFolderBasename}\","
-			 "\"onCreateCommand\": \"echo one\", \"updateContentCommand\": [\"make\", \"deps\"],"
-			 "\"postCreateCommand\": {\"a\": \"npm ci\", \"b\": [\"x\", \"y z\"], \"c\": \"\"},"
-			 "\"postStartCommand\": \" \"}",
-			 &b, &e);
+	int r = block_of(
+		"{\"image\": \"debian:12\", \"containerEnv\": {\"A\": \"${localEnv:DC_SET}\"},"
+		"\"remoteEnv\": {\"P\": \"${containerEnv:PATH}:/x\", \"GONE\": null},"
+		"\"mounts\": [\"source=/srv/a,target=/a,type=bind,readonly\","
+		"{\"type\": \"volume\", \"source\": \"c-${devcontainerId}\", \"target\": \"/c/\"},"
+		"{\"type\": \"tmpfs\", \"target\": \"/t\"}],"
+		"\"runArgs\": [\"--cap-add=sys_ptrace\", \"--cap-drop\", \"NET_RAW\", \"-e\", \"E=1\", \"-eHOME\","
+		"\"-v\", \"/srv/v:/v:ro\", \"--memory=2g\", \"--cpus\", \"1.5\", \"--pids-limit=100\","
+		"\"--shm-size=1g\", \"--ulimit\", \"nofile=1024:2048\", \"--hostname=box\", \"--init\","
+		"\"--add-host=a.example:10.0.0.1\", \"--security-opt\", \"no-new-privileges:true\","
+		"\"--mount=type=tmpfs,target=/m\"],"
+		"\"capAdd\": [\"CAP_NET_ADMIN\"], \"securityOpt\": [\"label=type:x\"], \"init\": true,"
+		"\"remoteUser\": \"vscode\", \"workspaceFolder\": \"/work/${localWorkspaceFolderBasename}\","
+		"\"onCreateCommand\": \"echo one\", \"updateContentCommand\": [\"make\", \"deps\"],"
+		"\"postCreateCommand\": {\"a\": \"npm ci\", \"b\": [\"x\", \"y z\"], \"c\": \"\"},"
+		"\"postStartCommand\": \" \"}",
+		&b, &e);
 	if (r < 0)
 		fail_msg("%s", e.msg);
 	assert_string_equal(s->image, "debian:12");
@@ -94,10 +95,11 @@ static void test_build(void **state)
 		assert_string_equal(b.spec.build.context, rows[i].context);
 	}
 	auto_sandbox_block b = {0};
-	assert_int_equal(block_of("{\"build\": {\"dockerfile\": \"D\", \"args\": {\"V\": \"1\", \"W\": \"${localEnv:DC_SET}\"},"
-				  "\"target\": \"dev\", \"cacheFrom\": [\"a\", \"b\"], \"options\": [\"--x\"]}}",
-				  &b, NULL),
-			 0);
+	assert_int_equal(
+		block_of("{\"build\": {\"dockerfile\": \"D\", \"args\": {\"V\": \"1\", \"W\": \"${localEnv:DC_SET}\"},"
+			 "\"target\": \"dev\", \"cacheFrom\": [\"a\", \"b\"], \"options\": [\"--x\"]}}",
+			 &b, NULL),
+		0);
 	EXPECT_LIST(b.spec.build.args, "V=1", "W=setval");
 	EXPECT_LIST(b.spec.build.cache_from, "a", "b");
 	assert_string_equal(b.spec.build.target, "dev");
@@ -114,11 +116,14 @@ static void test_workspace(void **state)
 		{"{\"workspaceFolder\": \"/a/\"}", "/a", NULL, 0},
 		{"{\"workspaceMount\": \"source=/w/ws,target=/a,type=bind,consistency=cached\"}", "/a", NULL, 0},
 		{"{\"workspaceMount\": \"source=${localWorkspaceFolder},target=/a/b,type=bind\","
-		 "\"workspaceFolder\": \"/a/b\"}", "/a/b", NULL, 0},
-		{"{\"workspaceMount\": \"source=/w,target=/mono,type=bind\", \"workspaceFolder\": \"/mono/ws\"}", "/mono/ws",
+		 "\"workspaceFolder\": \"/a/b\"}",
+		 "/a/b", NULL, 0},
+		{"{\"workspaceMount\": \"source=/w,target=/mono,type=bind\", \"workspaceFolder\": \"/mono/ws\"}",
+		 "/mono/ws", "/mono", 0},
+		{"{\"workspaceMount\": \"source=${localWorkspaceFolder}/..,target=/mono,type=bind\"}", "/mono/ws",
 		 "/mono", 0},
-		{"{\"workspaceMount\": \"source=${localWorkspaceFolder}/..,target=/mono,type=bind\"}", "/mono/ws", "/mono", 0},
-		{"{\"workspaceMount\": \"source=/w/ws,target=/a,type=bind\", \"workspaceFolder\": \"/a/sub\"}", "/a", NULL, 1},
+		{"{\"workspaceMount\": \"source=/w/ws,target=/a,type=bind\", \"workspaceFolder\": \"/a/sub\"}", "/a",
+		 NULL, 1},
 	};
 
 	(void)state;
@@ -169,11 +174,12 @@ static void test_warnings(void **state)
 			fail_msg("%s: %s", rows[i].text, b.spec.warnings.v[0]);
 	}
 	auto_sandbox_block quiet = {0};
-	assert_int_equal(block_of("{\"$schema\": \"x\", \"name\": \"n\", \"userEnvProbe\": \"none\", \"waitFor\": \"x\","
-				  "\"updateRemoteUserUID\": false, \"overrideCommand\": true, \"image\": null,"
-				  "\"shutdownAction\": \"none\", \"portsAttributes\": {}, \"otherPortsAttributes\": {}}",
-				  &quiet, NULL),
-			 0);
+	assert_int_equal(
+		block_of("{\"$schema\": \"x\", \"name\": \"n\", \"userEnvProbe\": \"none\", \"waitFor\": \"x\","
+			 "\"updateRemoteUserUID\": false, \"overrideCommand\": true, \"image\": null,"
+			 "\"shutdownAction\": \"none\", \"portsAttributes\": {}, \"otherPortsAttributes\": {}}",
+			 &quiet, NULL),
+		0);
 	assert_int_equal(quiet.spec.warnings.n, 0);
 }
 
@@ -194,7 +200,8 @@ static void test_errors(void **state)
 		{"{\"build\": {\"dockerfile\": \"../../D\"}}", "1:26", "leaves the workspace"},
 		{"{\"build\": {\"dockerfile\": \"/etc/D\"}}", "1:26", "leaves the workspace"},
 		{"{\"build\": {\"dockerfile\": \"D\", \"context\": \"../..\"}}", "1:42", "leaves the workspace"},
-		{"{\"build\": {\"dockerfile\": \"D\", \"args\": {\"A\": 1}}}", "1:45", "build.args.A: it is not a string"},
+		{"{\"build\": {\"dockerfile\": \"D\", \"args\": {\"A\": 1}}}", "1:45",
+		 "build.args.A: it is not a string"},
 		{"{\"build\": {\"dockerfile\": \"D\", \"target\": \"--x\"}}", "1:41", "option"},
 		{"{\"context\": \".\"}", "1:13", "no dockerFile"},
 		{"{\"containerEnv\": {\"A-B\": \"x\"}}", "1:26", "no name of a variable"},
@@ -216,8 +223,10 @@ static void test_errors(void **state)
 		{"{\"workspaceMount\": \"\"}", "1:20", "empty"},
 		{"{\"workspaceMount\": \"type=volume,source=v,target=/a\"}", "1:20", "something else"},
 		{"{\"workspaceMount\": \"type=bind,source=/srv,target=/a\"}", "1:20", "something else"},
-		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a,readonly\"}", "1:20", "write to its workspace"},
-		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a\", \"workspaceFolder\": \"/b\"}", "1:75", "not lie"},
+		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a,readonly\"}", "1:20",
+		 "write to its workspace"},
+		{"{\"workspaceMount\": \"type=bind,source=/w/ws,target=/a\", \"workspaceFolder\": \"/b\"}", "1:75",
+		 "not lie"},
 		{"{\"remoteUser\": \"-u\"}", "1:16", "option"},
 		{"{\"containerUser\": \"a b\"}", "1:19", "space"},
 		{"{\"postCreateCommand\": 5}", "1:23", "no command"},
@@ -240,7 +249,8 @@ static void test_errors(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		auto_sandbox_block b = {0};
 		struct err e = ERR_INIT;
-		auto_free char *begin = xasprintf(".devcontainer/devcontainer.json:%s%s", rows[i].where, *rows[i].where ? ": " : "");
+		auto_free char *begin =
+			xasprintf(".devcontainer/devcontainer.json:%s%s", rows[i].where, *rows[i].where ? ": " : "");
 		if (block_of(rows[i].text, &b, &e) != -EINVAL)
 			fail_msg("%s was taken", rows[i].text);
 		if (!str_starts(e.msg, begin) || !strstr(e.msg, rows[i].why) || !*e.hint)
@@ -312,8 +322,8 @@ static void test_run_args_refused(void **state)
 		auto_free char *text = xasprintf("{\"runArgs\": [%s]}", rows[i].args);
 		if (block_of(text, &b, &e) != -EINVAL)
 			fail_msg("%s was taken", text);
-		if (!str_starts(e.msg, ".devcontainer/devcontainer.json:1:") || !strstr(e.msg, " devcontainer runArgs: ") ||
-		    !strstr(e.msg, rows[i].why) || !*e.hint)
+		if (!str_starts(e.msg, ".devcontainer/devcontainer.json:1:") ||
+		    !strstr(e.msg, " devcontainer runArgs: ") || !strstr(e.msg, rows[i].why) || !*e.hint)
 			fail_msg("%s: %s", text, e.msg);
 	}
 }
@@ -328,8 +338,10 @@ static void test_many(void **state)
 	(void)state;
 	(void)buf_puts(&text, "{\"mounts\": [");
 	for (int i = 0; i < 10000; i++)
-		(void)buf_printf(&text, i % 2 ? "{\"type\":\"tmpfs\",\"target\":\"/m/%d\"},"
-					      : "\"type=bind,source=${localEnv:HOME}/%d,target=/n/%d\",", i, i);
+		(void)buf_printf(&text,
+				 i % 2 ? "{\"type\":\"tmpfs\",\"target\":\"/m/%d\"},"
+				       : "\"type=bind,source=${localEnv:HOME}/%d,target=/n/%d\",",
+				 i, i);
 	(void)buf_puts(&text, "]}");
 	auto_sandbox_block b = {0};
 	auto_sandbox_block over = {0};
@@ -366,7 +378,8 @@ static void test_under_a_block(void **state)
 	enum sandbox_mode mode;
 
 	(void)state;
-	assert_int_equal(block_of("{\"image\": \"a\", \"containerEnv\": {\"A\": \"1\", \"B\": \"1\"}, \"remoteEnv\": {\"R\": null},"
+	assert_int_equal(block_of("{\"image\": \"a\", \"containerEnv\": {\"A\": \"1\", \"B\": \"1\"}, \"remoteEnv\": "
+				  "{\"R\": null},"
 				  "\"remoteUser\": \"dev\", \"postCreateCommand\": \"x\", \"features\": {}}",
 				  &file, NULL),
 			 0);
@@ -403,8 +416,9 @@ static void test_under_a_block(void **state)
 /* Every prefix of a full file is an error or a block, never a crash. */
 static void test_truncated(void **state)
 {
-	static const char text[] = "{\"image\": \"d\", \"mounts\": [{\"type\": \"tmpfs\", \"target\": \"/a\"}], \"runArgs\": "
-				   "[\"-e\", \"A=${localEnv:DC_SET:x}\"], \"postCreateCommand\": {\"a\": [\"b\"]}}";
+	static const char text[] =
+		"{\"image\": \"d\", \"mounts\": [{\"type\": \"tmpfs\", \"target\": \"/a\"}], \"runArgs\": "
+		"[\"-e\", \"A=${localEnv:DC_SET:x}\"], \"postCreateCommand\": {\"a\": [\"b\"]}}";
 
 	(void)state;
 	for (size_t len = 0; len <= strlen(text); len++) {
@@ -417,9 +431,11 @@ static void test_truncated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything),    cmocka_unit_test(test_build),	 cmocka_unit_test(test_workspace),
-		cmocka_unit_test(test_warnings),      cmocka_unit_test(test_errors),	 cmocka_unit_test(test_run_args_refused),
-		cmocka_unit_test(test_many),	      cmocka_unit_test(test_under_a_block), cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_everything), cmocka_unit_test(test_build),
+		cmocka_unit_test(test_workspace),  cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_run_args_refused),
+		cmocka_unit_test(test_many),	   cmocka_unit_test(test_under_a_block),
+		cmocka_unit_test(test_truncated),
 	};
 
 	return cmocka_run_group_tests_name("devcontainer block", tests, NULL, NULL);

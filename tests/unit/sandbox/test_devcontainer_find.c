@@ -188,7 +188,8 @@ static void test_take(void **state)
 	(void)state;
 	assert_int_equal(devcontainer_take(workspace, NULL, case_env, NULL, &b, &there, &e), 0);
 	assert_false(there);
-	make(".devcontainer.json", "{\"image\": \"debian:12\", \"containerEnv\": {\"W\": \"${containerWorkspaceFolder}\"}}");
+	make(".devcontainer.json",
+	     "{\"image\": \"debian:12\", \"containerEnv\": {\"W\": \"${containerWorkspaceFolder}\"}}");
 	assert_int_equal(devcontainer_take(workspace, "none", case_env, NULL, &b, &there, &e), 0);
 	assert_false(there);
 	assert_int_equal(devcontainer_take(workspace, NULL, case_env, NULL, &b, &there, &e), 0);

@@ -188,12 +188,9 @@ static void test_depth(void **state)
 		size_t n;
 		int want;
 	} rows[] = {
-		{"[", "1", "]", JSONC_MAX_DEPTH, 0},
-		{"[", "1", "]", JSONC_MAX_DEPTH + 1, -EINVAL},
-		{"{\"a\":", "1", "}", JSONC_MAX_DEPTH, 0},
-		{"{\"a\":", "1", "}", JSONC_MAX_DEPTH + 1, -EINVAL},
-		{"[", "", "", 1000000, -EINVAL},
-		{"{\"a\":[", "", "", 500000, -EINVAL},
+		{"[", "1", "]", JSONC_MAX_DEPTH, 0},	   {"[", "1", "]", JSONC_MAX_DEPTH + 1, -EINVAL},
+		{"{\"a\":", "1", "}", JSONC_MAX_DEPTH, 0}, {"{\"a\":", "1", "}", JSONC_MAX_DEPTH + 1, -EINVAL},
+		{"[", "", "", 1000000, -EINVAL},	   {"{\"a\":[", "", "", 500000, -EINVAL},
 	};
 
 	(void)state;
@@ -234,7 +231,8 @@ static double seconds_for(const char *what, size_t n)
 static void test_a_megabyte(void **state)
 {
 	static const char *const parts[] = {
-		"0,", "\"\\u00e9\",", "/*x*/1,", "//\n1,", "[[1],],", "{\"a\":1,\"a\":2},", " \r\n1,", "\"", "/*", "1e5,",
+		"0,",	   "\"\\u00e9\",", "/*x*/1,", "//\n1,", "[[1],],", "{\"a\":1,\"a\":2},",
+		" \r\n1,", "\"",	   "/*",      "1e5,",
 	};
 
 	(void)state;
@@ -277,8 +275,8 @@ static void test_truncated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken),	   cmocka_unit_test(test_refused),   cmocka_unit_test(test_places),
-		cmocka_unit_test(test_depth),	   cmocka_unit_test(test_a_megabyte), cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_taken), cmocka_unit_test(test_refused),	 cmocka_unit_test(test_places),
+		cmocka_unit_test(test_depth), cmocka_unit_test(test_a_megabyte), cmocka_unit_test(test_truncated),
 	};
 
 	return cmocka_run_group_tests_name("jsonc", tests, NULL, NULL);

@@ -77,9 +77,12 @@ static void test_second_stage(void **state)
 	static const struct {
 		const char *text, *want;
 	} rows[] = {
-		{"${containerEnv:A}", "1"},	      {"${containerEnv:B:x}", "x"},
-		{"${containerEnv:B}", ""},	      {"${containerEnv:E:x}", ""},
-		{"${containerEnv}", "${containerEnv}"}, {"a${containerEnv:A}b${localEnv:A}", "a1b${localEnv:A}"},
+		{"${containerEnv:A}", "1"},
+		{"${containerEnv:B:x}", "x"},
+		{"${containerEnv:B}", ""},
+		{"${containerEnv:E:x}", ""},
+		{"${containerEnv}", "${containerEnv}"},
+		{"a${containerEnv:A}b${localEnv:A}", "a1b${localEnv:A}"},
 		{"${containerEnv:R}", "${containerEnv:A}"},
 	};
 	auto_strv env = {0};
@@ -122,7 +125,8 @@ static void test_id(void **state)
 	static const struct {
 		const char *workspace, *path, *want;
 	} rows[] = {
-		{"/w/ws", "/w/ws/.devcontainer/devcontainer.json", "1i37i8tolcogijq4s8u7q11rdpjav7rr0f9sd44c6brcfu0roajh"},
+		{"/w/ws", "/w/ws/.devcontainer/devcontainer.json",
+		 "1i37i8tolcogijq4s8u7q11rdpjav7rr0f9sd44c6brcfu0roajh"},
 		{"/w/\"q\"\\\n\x01\u00e9", "/w/x", "0cisubgmnr8grkhubbd1r24d0pv189mfv3h0fl0nb1jvjr2t02bm"},
 	};
 	char id[DEVCONTAINER_ID_SIZE];

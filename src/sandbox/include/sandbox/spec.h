@@ -78,7 +78,7 @@ struct sandbox_spec {
 	/* Where each decision came from, as phrases for events and people. */
 	char *mode_source;
 	char *host_state_source;
-	struct strv sources; /* "FIELD=phrase" for every other value that was given: image, user, env.NAME, … */
+	struct strv sources;  /* "FIELD=phrase" for every other value that was given: image, user, env.NAME, … */
 	struct strv warnings; /* "CODE=message": asked for and not honoured; each becomes an event at the start */
 };
 
