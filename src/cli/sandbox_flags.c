@@ -95,6 +95,10 @@ static int load_devcontainer(const struct sandbox_flags *f, const struct sandbox
 	}
 	if (mode != SANDBOX_AUTO && (!f->devcontainer || mode == SANDBOX_NONE))
 		return 0;
+	/* noop makes no container that a file could describe; it runs the host's programs as they are. */
+	const char *driver = f->driver ? f->driver : in->env.driver;
+	if (!f->devcontainer && driver && str_eq(driver, "noop"))
+		return 0;
 	return devcontainer_take(workspace, f->devcontainer, (const char *const *)environ,
 				 in->workflow ? in->workflow->spec.workspace_folder : NULL, ret, ret_there, e);
 }
