@@ -2,7 +2,9 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 from conftest import ROOT, bin_dir, skip
@@ -27,6 +29,13 @@ def write(user, text, where='.devcontainer/devcontainer.json'):
 def events(path, kind):
     with open(path, encoding='utf-8') as f:
         return [e['data'] for e in map(json.loads, f) if e['type'] == kind]
+
+
+def wait_until(true, seconds=20):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, 'it did not come'
+        time.sleep(0.01)
 
 
 def test_environment_folder_and_warnings(user):
@@ -82,6 +91,17 @@ def test_command_that_fails_ends_the_start(user):
     assert not os.path.exists(os.path.join(user.workspace, 'started'))
     write(user, {'onCreateCommand': ['no-such-program']})
     user.fails(*EXEC, '--', 'true', code=1, says=('onCreateCommand', 'errno 2'))
+
+
+def test_interrupted_while_commands_run(user):
+    """The start ends at once, and nothing of it stays: the sleeping members hold no pipe and no process."""
+    write(user, {'onCreateCommand': {'a': 'echo $$ > up; sleep 1000', 'b': 'sleep 1000'}})
+    p = user.start(*EXEC, '--', 'true')
+    up = os.path.join(user.workspace, 'up')
+    wait_until(lambda: os.path.exists(up))
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=20)
+    assert p.returncode == 130, err
 
 
 @pytest.mark.parametrize('more, says', [
