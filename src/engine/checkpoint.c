@@ -106,7 +106,7 @@ json_t *checkpoint_build(const struct engine *en)
 	json_put(o, "output_refs", json_incref(en->stored_refs));
 	json_put(o, "loops", loops(en));
 	json_put(o, "round_robin", turns);
-	json_put(o, "artifact_versions", json_object());
+	json_put(o, "artifact_versions", artifact_versions(en));
 	json_put(o, "vars", json_incref(en->vars));
 	json_put(o, "used", used(en, active));
 	json_put(o, "pending_interaction", pending);
@@ -122,7 +122,10 @@ static void not_written(struct engine *en, struct err *e)
 void checkpoint_write(struct engine *en)
 {
 	auto_json cp = checkpoint_build(en);
-	const struct store_run_state s = {.status = RUN_RUNNING, .checkpoint = cp, .file_sha256 = en->sha256};
+	const struct store_run_state s = {.status = RUN_RUNNING,
+					  .checkpoint = cp,
+					  .artifact_index = en->artifact_index,
+					  .file_sha256 = en->sha256};
 	struct err e = ERR_INIT;
 
 	if (store_run_save(en->run, &s, &e) < 0)

@@ -76,6 +76,7 @@ static void finish(struct engine *en)
 	const struct store_run_state s = {
 		.status = o->status,
 		.checkpoint = cp,
+		.artifact_index = en->artifact_index,
 		.failure = good ? NULL : &o->err,
 		.ended = !paused,
 		.sync = true,

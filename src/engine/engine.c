@@ -55,6 +55,7 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 		.run_id = xstrdup(p->run_id ? p->run_id : uuid),
 		.vars = vars,
 		.artifacts = json_object(),
+		.artifact_index = json_object(),
 		.outputs = json_object(),
 		.stored = json_object(),
 		.stored_refs = json_object(),
@@ -266,6 +267,7 @@ void engine_free(struct engine *en)
 	free(en->run_id);
 	json_decref(en->vars);
 	json_decref(en->artifacts);
+	json_decref(en->artifact_index);
 	json_decref(en->outputs);
 	json_decref(en->stored);
 	json_decref(en->stored_refs);

@@ -47,6 +47,7 @@ struct loop_state {
 
 struct node_state {
 	json_t *history;	 /* array of its outputs before the latest; NULL: nobody asks for it */
+	unsigned version;	 /* of its latest artifact; 0: none */
 	unsigned long long turn; /* round_robin: edges given out */
 	struct place *place;
 	const struct backend_ops *ops; /* that carries it out; NULL: the engine itself */
@@ -84,6 +85,7 @@ struct engine {
 
 	json_t *vars;		  /* name → value */
 	json_t *artifacts;	  /* name → value */
+	json_t *artifact_index;	  /* name → {"node","version"} */
 	json_t *outputs;	  /* node → latest output */
 	json_t *stored;		  /* the same for run.json, without large ones … */
 	json_t *stored_refs;	  /* … whose files stand here */
@@ -185,6 +187,16 @@ int vars_resolve(const struct engine_params *p, json_t **ret, struct err *e) __a
 /* --- env.c --- */
 
 void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to);
+
+/* --- artifact.c --- */
+
+/* Publishes a node's output under the name that it has. A store that cannot be written ends the run. */
+void artifact_publish(struct engine *en, const char *branch, const struct dsl_node *n, json_t *value);
+/* For the checkpoint: node → version. */
+json_t *artifact_versions(const struct engine *en);
+/* The reverse: 0 or -errno. index is run.json's artifact_index. */
+int artifact_load(struct engine *en, json_t *index, const json_t *versions, struct err *e)
+	__attribute__((warn_unused_result));
 
 /* --- route.c: llm routers --- */
 

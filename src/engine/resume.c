@@ -165,6 +165,9 @@ static int load_checkpoint(struct engine *en, const json_t *cp, struct err *e)
 	if (r == 0)
 		r = load_counters(en, cp, e);
 	if (r == 0)
+		r = artifact_load(en, json_object_get(store_run_record(en->run), "artifact_index"),
+				  json_object_get(cp, "artifact_versions"), e);
+	if (r == 0)
 		r = load_branches(en, cp, e);
 	if (r < 0)
 		return r;

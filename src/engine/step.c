@@ -1,6 +1,7 @@
 /* One node after the other.
  *
- * The pump starts the nodes of all branches that are ready, as many at once as the budget allows. Routers and compute
+ * The pump starts the nodes of all branches that are ready, as many at once as the budget allows, but of those that let
+ * a model write in the workspace only one. Routers and compute
  * nodes are over at once; a chain of them gives the loop its turn now and then, so that signals and other nodes are
  * heard. When a node ended, its output is checked and recorded, and its branch goes on along an edge.
  *
@@ -27,12 +28,31 @@ static bool is_instant(const struct dsl_node *n)
 	return (n->kind == DSL_ROUTER && !route_is_llm(n)) || n->kind == DSL_COMPUTE;
 }
 
+/* A model may write anything in the workspace, unless its node says that it only reads. What a tool node does stands in
+ * the file: whoever puts two of them side by side knows what they write. */
+static bool is_writer(const struct dsl_node *n)
+{
+	return (n->kind == DSL_AGENT || n->kind == DSL_JUDGE) && !n->readonly.v;
+}
+
+static bool may_start(const struct engine *en, const struct branch *b)
+{
+	if (is_instant(b->node))
+		return true;
+	if (en->n_activities >= en->max_parallel)
+		return false;
+	if (!is_writer(b->node))
+		return true;
+	for (const struct branch *other = en->branches; other; other = other->next)
+		if (other->state == BRANCH_ACTIVE && is_writer(other->node))
+			return false;
+	return true;
+}
+
 static struct branch *next_ready(const struct engine *en)
 {
-	bool full = en->n_activities >= en->max_parallel;
-
 	for (struct branch *b = en->branches; b; b = b->next)
-		if (b->state == BRANCH_READY && (!full || is_instant(b->node)))
+		if (b->state == BRANCH_READY && may_start(en, b))
 			return b;
 	return NULL;
 }
@@ -144,6 +164,8 @@ static void record(struct engine *en, const struct branch *b, const struct node_
 	if (r->cost_usd >= 0)
 		json_put(d, "_cost_usd", json_real(r->cost_usd));
 	engine_emit(en, "node_finished", b->id, name, d);
+	if (b->node->publish.s)
+		artifact_publish(en, b->id, b->node, r->output);
 	en->last_node = name;
 	budget_spend(en, r->tokens, r->cost_usd);
 }

@@ -437,3 +437,28 @@ workflow w:
     user.fails('resume', '--last', *FLAGS, '--answer', 'two.x=2', code=3, says='node one')
     user.ok('resume', '--last', *FLAGS, '--answer', 'x=1')
     assert trace(user) == ['work', '1', '2']
+
+
+def test_artifacts_come_back(user):
+    user.file('main.bot', '''schema answer:
+  text: string
+
+human ask:
+  interaction: human
+  output: answer
+  publish: wish
+
+tool act:
+  command: `test -e good; echo {{artifacts.wish.text}} >>trace; test -e good`
+
+workflow w:
+  entry: ask
+  ask -> act
+  act -> done
+''')
+    user.fails('run', 'main.bot', *FLAGS, code=3, says='waits')
+    user.fails('resume', '--last', *FLAGS, '--answer', 'text=tea', code=1)
+    user.file('good', '')
+    user.ok('resume', '--last', *FLAGS)
+    assert trace(user) == ['tea', 'tea']
+    assert [e['data'] for e in user.events() if e['type'] == 'artifact_written'] == [{'publish': 'wish', 'version': 1}]

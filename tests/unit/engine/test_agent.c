@@ -149,6 +149,67 @@ static void test_human_by_model(void **state)
 	stub_backend_end();
 }
 
+#define PAIR(more)                                                                                                     \
+	SCHEMA PROMPTS "router r:\n  mode: fan_out_all\n" AGENT more                                                   \
+		       "agent b:\n  backend: \"claw\"\n  model: \"m\"\n  system: sys\n  user: ask\n  output: s\n" more \
+		       "workflow w:\n  entry: r\n  r -> a\n  r -> b\n  a -> done\n  b -> done\n"
+
+/* Two that may write take turns; two that only read do not. */
+static void test_one_writer(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"a", "{\"ok\":true,\"note\":\"\"}", NULL},
+						     {"b", "{\"ok\":true,\"note\":\"\"}", NULL}};
+	static const struct {
+		const char *text;
+		bool together;
+	} cases[] = {{PAIR(""), false}, {PAIR("  readonly: true\n"), true}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct flow f;
+		fake_session_reset();
+		stub_backend_begin(answers, 2);
+		flow_run(&f, cases[i].text, &(struct flow_opts){0});
+		assert_int_equal(f.result.status, RUN_FINISHED);
+		json_int_t ended = json_integer_value(json_object_get(flow_event(&f, "node_finished", "a"), "seq"));
+		json_int_t begun = json_integer_value(json_object_get(flow_event(&f, "node_started", "b"), "seq"));
+		assert_int_equal(begun < ended, cases[i].together);
+		flow_done(&f);
+		stub_backend_end();
+	}
+}
+
+static void test_publish(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"a", "{\"ok\":true,\"note\":\"n\"}", NULL}};
+	static const char text[] = SCHEMA PROMPTS AGENT
+		"  publish: report\n"
+		"tool t:\n  command: \"echo {{artifacts.report.note}}; ls -d runs; ls runs/*/artifacts/a; exit 3\"\n"
+		"workflow w:\n  entry: a\n  a -> a when \"loop.l.iteration < 1\" as l(5)\n  a -> t\n  t -> done\n";
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, 1);
+	flow_run(&f, text, &(struct flow_opts){0});
+	const char *out = json_get_str(
+		json_object_get(json_object_get(flow_event(&f, "tool_error", "t"), "data"), "output"), "output");
+	assert_non_null(out);
+	assert_non_null(strstr(out, "n\nruns\n"));
+	assert_non_null(strstr(out, "1.json\n2.json\n"));
+	assert_int_equal(flow_count(&f, "artifact_written"), 2);
+	json_t *d = json_object_get(flow_event(&f, "artifact_written", "a"), "data");
+	assert_string_equal(json_get_str(d, "publish"), "report");
+	assert_int_equal(json_integer_value(json_object_get(d, "version")), 1);
+	json_t *entry = json_object_get(json_object_get(f.record, "artifact_index"), "report");
+	assert_string_equal(json_get_str(entry, "node"), "a");
+	assert_int_equal(json_integer_value(json_object_get(entry, "version")), 2);
+	json_t *versions = json_object_get(json_object_get(f.record, "checkpoint"), "artifact_versions");
+	assert_int_equal(json_integer_value(json_object_get(versions, "a")), 2);
+	flow_done(&f);
+	stub_backend_end();
+}
+
 static void test_budget(void **state)
 {
 	(void)state;
@@ -174,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_agent),	       cmocka_unit_test(test_outputs),
 		cmocka_unit_test(test_router),	       cmocka_unit_test(test_router_passes_on),
 		cmocka_unit_test(test_human_by_model), cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_one_writer),     cmocka_unit_test(test_publish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
