@@ -9,6 +9,7 @@
 #include <base/mem.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,11 +62,11 @@ static int next_commit(struct worktree *w, const struct git_answer *a, struct er
 		return CHAIN_END;
 	const char *line = r->commits.v[r->next++];
 	size_t n = strcspn(line, " ");
-	if (n >= OID_SIZE || strlen(line + n + 1) >= OID_SIZE)
+	if (line[n] != ' ' || n >= OID_SIZE || strlen(line + n + 1) >= OID_SIZE)
 		return err_set(e, ERR_SYSTEM, EPROTO, "list the branch's commits: git did not answer with commits");
 	memcpy(r->commit, line, n);
 	r->commit[n] = '\0';
-	(void)strcpy(r->parent, line + n + 1);
+	(void)snprintf(r->parent, sizeof r->parent, "%s", line + n + 1);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +132,7 @@ int record_load(struct worktree *w, struct err *e)
 		err_hint(e, "`git worktree list` in the repository shows the tree; `git worktree remove` removes it");
 		return r;
 	}
-	(void)strcpy(w->base, base);
+	(void)snprintf(w->base, sizeof w->base, "%s", base);
 	w->strategy = (enum merge_strategy)find_word(json_get_str(o, "strategy"));
 	w->who.local = json_is_true(json_object_get(o, "local_identity"));
 	w->marks = json_incref(json_object_get(o, "marks"));
