@@ -1,5 +1,7 @@
 /* Nodes under way in a backend: what they are given is made here and lives until they answer. */
 #include "branch.h"
+#include "kinds.h"
+#include "values.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>

@@ -4,6 +4,8 @@
  * published under it last, by whichever node. run.json's artifact_index says for each name which node and version that
  * is; it is written together with the checkpoint, so both always speak of the same moment. */
 #include "engine_priv.h"
+#include <store/run_files.h>
+#include "kinds.h"
 
 #include <base/cleanup.h>
 #include <base/json.h>

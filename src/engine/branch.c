@@ -2,6 +2,7 @@
  * belong to the group of that fan-out. The list is in the order of making, which is the order in which branches get
  * their turn. */
 #include "branch.h"
+#include "values.h"
 
 #include <base/json.h>
 #include <base/mem.h>

@@ -6,6 +6,9 @@
  * The only thing that is done outside the loop's thread is the fsync: the worker gets a descriptor, and gives back an
  * errno. */
 #include "branch.h"
+#include "kinds.h"
+#include "state.h"
+#include "values.h"
 
 #include <base/cleanup.h>
 #include <base/clock.h>

@@ -4,6 +4,8 @@
  * taken N times is passed over; when nothing else is left, the message says that the loop is exhausted. Taking an edge
  * counts its loop and remembers the source's output as the loop's previous one. */
 #include "branch.h"
+#include "kinds.h"
+#include "values.h"
 
 #include <base/cleanup.h>
 #include <base/json.h>

@@ -5,6 +5,8 @@
  * event is written, run.json gets its final state, the handles are closed, the caller is told. The steps are taken from
  * the loop, never from within the call that found the outcome, so that nobody's events come after the final one. */
 #include "branch.h"
+#include "kinds.h"
+#include "state.h"
 
 #include <base/cleanup.h>
 #include <base/clock.h>

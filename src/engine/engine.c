@@ -6,6 +6,8 @@
  * up. Everything after that happens in callbacks on the caller's loop: nodes in step.c, the way between them in edge.c,
  * branch.c and group.c, the end in end.c. */
 #include "branch.h"
+#include "state.h"
+#include "values.h"
 
 #include <base/cleanup.h>
 #include <base/clock.h>

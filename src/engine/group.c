@@ -10,6 +10,7 @@
  * A branch that fails ends the run, unless a best_effort join lies ahead of it: that one then runs with what the others
  * brought. When all failed, the run fails with the first error. */
 #include "group.h"
+#include "kinds.h"
 
 #include <base/cleanup.h>
 #include <base/json.h>

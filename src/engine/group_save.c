@@ -1,6 +1,7 @@
 /* Groups in a checkpoint: their number, router and the branch that waits for them, what has arrived at their joins, and
  * what has ended. Which branches are under way follows from the branches themselves. */
 #include "group.h"
+#include "values.h"
 
 #include <base/json.h>
 #include <base/mem.h>

@@ -7,7 +7,10 @@
  * An answer is "field=value", read by the type that the output schema gives the field. So many fields must be answered
  * as min_answers says, all of them when it says nothing; the others are null. Without a schema every answer is text. */
 #include "branch.h"
+#include <store/run_files.h>
 #include "value.h"
+#include "kinds.h"
+#include "values.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>

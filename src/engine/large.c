@@ -4,6 +4,8 @@
  * edge unchanged is the same JSON value at both ends, and so has one file. Values that nobody else holds any more are
  * forgotten when the next one comes. */
 #include "branch.h"
+#include "values.h"
+#include <store/run_files.h>
 
 #include <base/cleanup.h>
 #include <base/file.h>

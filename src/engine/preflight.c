@@ -1,6 +1,7 @@
 /* What this program cannot do must be said before anything runs, not in the middle of an expensive run: kinds of nodes
  * whose backend is not there, and properties that would be left out silently. */
 #include "engine_priv.h"
+#include "kinds.h"
 
 #include <base/cleanup.h>
 #include <base/mem.h>

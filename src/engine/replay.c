@@ -7,6 +7,9 @@
  *
  * The events up to the checkpoint give nodes their histories back. */
 #include "branch.h"
+#include "kinds.h"
+#include "state.h"
+#include "values.h"
 
 #include <base/cleanup.h>
 #include <base/json.h>

@@ -6,6 +6,9 @@
  * run again; a fan-out whose group is gone (all its branches had failed) begins anew. Nothing is written until all of
  * it was understood, so a refusal changes nothing. What the events tell beyond the checkpoint is replay.c's. */
 #include "branch.h"
+#include "kinds.h"
+#include "state.h"
+#include "values.h"
 
 #include <base/cleanup.h>
 #include <base/json.h>

@@ -1,6 +1,7 @@
 /* Routers whose way a model chooses. The backend's output names the targets: {"target": "a"}, or {"targets": ["a",
  * "b"]} when the router may take several. */
 #include "branch.h"
+#include "kinds.h"
 
 #include <base/json.h>
 #include <base/mem.h>

@@ -1,6 +1,7 @@
 /* What the names in templates and expressions mean at one moment of a run. Values are only read; a node sees its own
  * input, and a condition on an edge also sees the output of the edge's source by bare names. */
 #include "engine_priv.h"
+#include "values.h"
 
 #include <base/json.h>
 #include <base/mem.h>

@@ -12,6 +12,9 @@
  * write guards it against a kill. */
 #include "branch.h"
 #include "value.h"
+#include "kinds.h"
+#include "state.h"
+#include "values.h"
 
 #include <base/cleanup.h>
 #include <base/clock.h>

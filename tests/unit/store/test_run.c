@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <store/read.h>
 #include <store/run.h>
+#include <store/run_files.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -32,7 +32,7 @@ struct store_run_params {
 	const char *workflow;
 	const char *file;
 	const char *file_sha256; /* 64 hex digits */
-	const char *file_path; /* the same, absolute; NULL: not known */
+	const char *file_path;	 /* the same, absolute; NULL: not known */
 	const char *workspace;
 	json_t *inputs;	 /* borrowed: the values of the vars */
 	json_t *sandbox; /* borrowed: what resume must know of the sandbox; NULL: nothing */
@@ -103,19 +103,6 @@ int store_run_save(struct store_run *r, const struct store_run_state *s, struct 
  * it worked), and comes before the next save with sync. */
 int store_run_sync_begin(struct store_run *r) __attribute__((warn_unused_result));
 int store_run_sync_end(struct store_run *r, int errnum, struct err *e) __attribute__((warn_unused_result));
-
-/* Writes artifacts/<node>/<version>.json in one step. */
-int store_run_artifact(struct store_run *r, const char *node, unsigned version, const json_t *value, struct err *e)
-	__attribute__((warn_unused_result));
-
-/* Writes interactions/<id>.json in one step. */
-int store_run_interaction(struct store_run *r, const char *id, const json_t *value, struct err *e)
-	__attribute__((warn_unused_result));
-
-/* Creates output/<name> for writing, exclusively; name is made unique. *ret_ref, which the caller frees, is the path
- * relative to the run's folder. Returns the descriptor or -errno. */
-int store_run_output(struct store_run *r, const char *name, char **ret_ref, struct err *e)
-	__attribute__((warn_unused_result));
 
 /* Appends "timestamp level text" to run.log; best effort. */
 void store_run_log(struct store_run *r, const char *level, const char *text);
