@@ -16,9 +16,8 @@
 const char *operation_under_way(const char *git_dir)
 {
 	static const char *const rows[][2] = {
-		{"MERGE_HEAD", "a merge"},	 {"CHERRY_PICK_HEAD", "a cherry-pick"},
-		{"REVERT_HEAD", "a revert"},	 {"rebase-merge", "a rebase"},
-		{"rebase-apply", "a rebase"}, {"BISECT_LOG", "a bisection"},
+		{"MERGE_HEAD", "a merge"},    {"CHERRY_PICK_HEAD", "a cherry-pick"}, {"REVERT_HEAD", "a revert"},
+		{"rebase-merge", "a rebase"}, {"rebase-apply", "a rebase"},	     {"BISECT_LOG", "a bisection"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

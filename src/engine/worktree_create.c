@@ -187,8 +187,8 @@ static int remove_entry(const struct worktree *w, struct err *e)
 
 	if (common < 0)
 		return 0; /* the repository is gone */
-	auto_fd fd = file_open_resolve(common, "worktrees", O_RDONLY | O_DIRECTORY,
-				       RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+	auto_fd fd =
+		file_open_resolve(common, "worktrees", O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
 	if (fd < 0 || (!w->admin && !is_our_entry(w, fd, name)))
 		return 0;
 	return tree_remove(fd, name, e);
@@ -247,7 +247,8 @@ static void created(struct worktree *w, int r, const struct err *e)
 	w->failure = ERR_INIT;
 	w->first_failure = *e;
 	(void)err_wrap(&w->first_failure, r, "worktree: auto");
-	err_hint(&w->first_failure, "look at the repository with `git worktree list` and `git status`, or write `worktree: none`");
+	err_hint(&w->first_failure,
+		 "look at the repository with `git worktree list` and `git status`, or write `worktree: none`");
 	chain_run(w, undo_steps, ARRAY_LEN(undo_steps), undone);
 }
 

@@ -11,17 +11,17 @@
 enum { GIT_OUTPUT_MAX = 64 * 1024 * 1024, GIT_TIME_LIMIT_MS = 10 * 60 * 1000 };
 
 struct git_command {
-	struct strv args;  /* behind the program's name */
-	struct strv env;   /* the whole environment */
-	struct buf input;  /* its standard input */
-	const char *file;  /* the program, absolute; borrowed */
-	const char *cwd;   /* borrowed */
+	struct strv args; /* behind the program's name */
+	struct strv env;  /* the whole environment */
+	struct buf input; /* its standard input */
+	const char *file; /* the program, absolute; borrowed */
+	const char *cwd;  /* borrowed */
 };
 void git_command_done(struct git_command *c);
 
 struct git_answer {
-	int code;	  /* exit code; -1: it was killed, or took too long */
-	const char *out;  /* NUL-terminated; may hold NULs before */
+	int code;	 /* exit code; -1: it was killed, or took too long */
+	const char *out; /* NUL-terminated; may hold NULs before */
 	size_t len;
 	const char *said; /* its words on standard error, harmless on a terminal, without trailing newlines */
 };

@@ -55,16 +55,16 @@ static void mark_all(json_t *marks, int common, const char *folder, const char *
 	while ((d = readdir(dir))) {
 		if (d->d_name[0] == '.' || str_ends(d->d_name, ".sample"))
 			continue;
-		auto_free char *name = leaf ? xasprintf("%s/%s/%s", folder, d->d_name, leaf)
-					    : xasprintf("%s/%s", folder, d->d_name);
+		auto_free char *name =
+			leaf ? xasprintf("%s/%s/%s", folder, d->d_name, leaf) : xasprintf("%s/%s", folder, d->d_name);
 		mark(marks, common, name);
 	}
 }
 
 json_t *marks_take(const struct worktree *w)
 {
-	static const char *const names[] = {"config", "config.worktree", "commondir", "info/attributes",
-					    "info/grafts", "objects/info/alternates"};
+	static const char *const names[] = {"config",	       "config.worktree", "commondir",
+					    "info/attributes", "info/grafts",	  "objects/info/alternates"};
 	json_t *marks = json_object();
 	auto_fd fd = dir_open(AT_FDCWD, w->common, NULL);
 

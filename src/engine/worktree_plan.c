@@ -55,8 +55,9 @@ static void ask_where(struct worktree *w, struct git_command *c)
 static int hear_where(struct worktree *w, const struct git_answer *a, struct err *e)
 {
 	if (a->code != 0 && strstr(a->said, "dubious ownership"))
-		return refuse(e, "the repository belongs to somebody else; `git config --global --add safe.directory "
-				 "DIR` says that you trust it",
+		return refuse(e,
+			      "the repository belongs to somebody else; `git config --global --add safe.directory "
+			      "DIR` says that you trust it",
 			      "git refuses the repository of %s: its owner is another user", w->p.workspace);
 	if (a->code != 0 && strstr(a->said, "not a git repository"))
 		return refuse(e, "run it in a repository (`git init`, and a first commit), or write `worktree: none`",
@@ -118,8 +119,8 @@ static int hear_prefix(struct worktree *w, const struct git_answer *a, struct er
 	size_t n = strlen(w->prefix);
 	if (n > 0 && w->prefix[n - 1] == '/')
 		w->prefix[--n] = '\0';
-	bool below = n == 0 || (n + 1 < whole && str_ends(w->p.workspace, w->prefix) &&
-				w->p.workspace[whole - n - 1] == '/');
+	bool below = n == 0 ||
+		     (n + 1 < whole && str_ends(w->p.workspace, w->prefix) && w->p.workspace[whole - n - 1] == '/');
 	w->top = below ? xstrndup(w->p.workspace, n ? whole - n - 1 : whole) : NULL;
 	if (!w->top || !is_own_checkout(w))
 		return refuse(e, "`git config --unset core.worktree` puts it back; or write `worktree: none`",
@@ -221,8 +222,9 @@ static int hear_config(struct worktree *w, const struct git_answer *a, struct er
 		else if (str_starts(key, "core.eol\n"))
 			set_value(&w->eol, value);
 		else if (str_starts(key, "extensions.partialclone\n"))
-			return refuse(e, "make it whole (`git fetch --refetch --no-filter`, and unset "
-					 "extensions.partialClone), or write `worktree: none`",
+			return refuse(e,
+				      "make it whole (`git fetch --refetch --no-filter`, and unset "
+				      "extensions.partialClone), or write `worktree: none`",
 				      "the repository of %s is a partial clone: files may have to be fetched", w->top);
 		w->who.local |= own && str_starts(key, "user.email\n");
 	}
@@ -272,7 +274,8 @@ static int hear_target(struct worktree *w, const struct git_answer *a, struct er
 {
 	if (!a || a->code == 0)
 		return 0;
-	auto_free char *hint = xasprintf("`git branch %s` makes it; `git branch` lists those that there are", w->target);
+	auto_free char *hint =
+		xasprintf("`git branch %s` makes it; `git branch` lists those that there are", w->target);
 	return refuse(e, hint, "--merge-into: there is no branch %s", w->target);
 }
 
@@ -289,8 +292,8 @@ static int hear_version(struct worktree *w, const struct git_answer *a, struct e
 	int major = 0, minor = 0;
 
 	(void)w;
-	if (!a || (sscanf(a->out, "git version %d.%d", &major, &minor) == 2 &&
-		   (major > 2 || (major == 2 && minor >= 38))))
+	if (!a ||
+	    (sscanf(a->out, "git version %d.%d", &major, &minor) == 2 && (major > 2 || (major == 2 && minor >= 38))))
 		return 0;
 	return refuse(e, "use --merge-strategy ff-only, or leave --auto-merge out and merge the branch yourself",
 		      "--auto-merge needs git 2.38 or newer, and this is %d.%d", major, minor);
@@ -374,8 +377,8 @@ static int hear_taken(struct worktree *w, const struct git_answer *a, struct err
 	}
 	if (!there)
 		return 0;
-	auto_free char *hint = xasprintf("choose another with --branch-name; `git branch -D %s` removes it with its work",
-					 there);
+	auto_free char *hint =
+		xasprintf("choose another with --branch-name; `git branch -D %s` removes it with its work", there);
 	if (str_eq(there, w->branch))
 		return refuse(e, hint, "there is a branch %s already", there);
 	return refuse(e, hint, "the branch %s cannot be made, because there is a branch %s", w->branch, there);
@@ -389,18 +392,12 @@ static int check_places(struct worktree *w, const struct git_answer *a, struct e
 }
 
 static const struct step plan_steps[] = {
-	{.ask = ask_where, .answer = hear_where},
-	{.ask = ask_prefix, .answer = hear_prefix},
-	{.ask = ask_head, .answer = hear_head},
-	{.ask = ask_submodules, .answer = hear_submodules},
-	{.ask = ask_folder, .answer = hear_folder},
-	{.ask = ask_config, .answer = hear_config},
-	{.ask = ask_current, .answer = hear_current},
-	{.ask = ask_target, .answer = hear_target},
-	{.ask = ask_version, .answer = hear_version},
-	{.ask = ask_name, .answer = hear_name},
-	{.ask = ask_taken, .answer = hear_taken},
-	{.answer = check_places},
+	{.ask = ask_where, .answer = hear_where},     {.ask = ask_prefix, .answer = hear_prefix},
+	{.ask = ask_head, .answer = hear_head},	      {.ask = ask_submodules, .answer = hear_submodules},
+	{.ask = ask_folder, .answer = hear_folder},   {.ask = ask_config, .answer = hear_config},
+	{.ask = ask_current, .answer = hear_current}, {.ask = ask_target, .answer = hear_target},
+	{.ask = ask_version, .answer = hear_version}, {.ask = ask_name, .answer = hear_name},
+	{.ask = ask_taken, .answer = hear_taken},     {.answer = check_places},
 };
 
 static void planned(struct worktree *w, int r, const struct err *e)
@@ -427,7 +424,8 @@ int worktree_check_flags(const struct worktree_params *p, bool wanted, struct er
 		int r = err_set(e, ERR_USAGE, EINVAL, "%s: %s", rows[i].name,
 				wanted ? "without --auto-merge nothing is merged"
 				       : "the workflow has no worktree of its own");
-		err_hint(e, "%s", wanted ? "add --auto-merge, or leave it out" : "write `worktree: auto` in the workflow");
+		err_hint(e, "%s",
+			 wanted ? "add --auto-merge, or leave it out" : "write `worktree: auto` in the workflow");
 		return r;
 	}
 	return 0;

@@ -41,15 +41,15 @@ struct rebase {
 struct worktree {
 	struct worktree_params p;
 	/* Found by the plan, and kept in the run's folder. */
-	char *git;	/* the program */
-	char *run_dir;	/* <store>/runs/<id> */
-	char *room;	/* the git folder that nobody inside can write (worktree_room.c) */
-	char *tree;	/* <store>/worktrees/<id> */
-	char *common;	/* the repository's common git folder */
-	char *admin;	/* the tree's own folder in it; NULL until it is made */
-	char *top;	/* the user's checkout that the workspace lies in */
-	char *top_git;	/* its git folder */
-	char *prefix;	/* the workspace relative to it; "" or "a/b" */
+	char *git;     /* the program */
+	char *run_dir; /* <store>/runs/<id> */
+	char *room;    /* the git folder that nobody inside can write (worktree_room.c) */
+	char *tree;    /* <store>/worktrees/<id> */
+	char *common;  /* the repository's common git folder */
+	char *admin;   /* the tree's own folder in it; NULL until it is made */
+	char *top;     /* the user's checkout that the workspace lies in */
+	char *top_git; /* its git folder */
+	char *prefix;  /* the workspace relative to it; "" or "a/b" */
 	char *workspace;
 	char *branch;	/* without refs/heads/ */
 	char *target;	/* the same; NULL: nothing is merged */
@@ -82,10 +82,10 @@ struct worktree {
 	struct buf changed, gone; /* paths with changes, and those without a file now, NUL-terminated each */
 	struct strv nested;	  /* repositories inside the tree, which are left out */
 	bool merged, up_to_date;
-	bool target_here;	  /* the target is checked out in top */
-	bool roll_back;		  /* the checkout was changed, and the target could not be moved */
-	int lock_fd;		  /* of top's index; -1: not taken */
-	char *reason, *advice;	  /* why the tree is kept */
+	bool target_here;      /* the target is checked out in top */
+	bool roll_back;	       /* the checkout was changed, and the target could not be moved */
+	int lock_fd;	       /* of top's index; -1: not taken */
+	char *reason, *advice; /* why the tree is kept */
 	struct rebase rebase;
 };
 

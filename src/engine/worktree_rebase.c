@@ -178,12 +178,9 @@ static int hear_commit(struct worktree *w, const struct git_answer *a, struct er
 }
 
 const struct step worktree_rebase_steps[] = {
-	{.ask = ask_list, .answer = hear_list},
-	[STEP_NEXT] = {.answer = next_commit},
-	{.ask = ask_show, .answer = hear_show},
-	{.ask = ask_files, .answer = hear_files},
-	{.ask = ask_stand_in, .answer = hear_stand_in},
-	{.ask = ask_merge, .answer = hear_merge},
+	{.ask = ask_list, .answer = hear_list},		[STEP_NEXT] = {.answer = next_commit},
+	{.ask = ask_show, .answer = hear_show},		{.ask = ask_files, .answer = hear_files},
+	{.ask = ask_stand_in, .answer = hear_stand_in}, {.ask = ask_merge, .answer = hear_merge},
 	{.ask = ask_commit, .answer = hear_commit},
 };
 const size_t worktree_rebase_n = ARRAY_LEN(worktree_rebase_steps);

@@ -82,8 +82,8 @@ static void no_configuration(struct git_command *c)
 
 void room_ask_env(const struct worktree *w, struct git_command *c)
 {
-	static const char *const names[] = {"HOME",		  "XDG_CONFIG_HOME",   "USER",	"GIT_CONFIG_GLOBAL",
-					    "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"};
+	static const char *const names[] = {
+		"HOME", "XDG_CONFIG_HOME", "USER", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"};
 
 	set_common(c);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -204,7 +204,8 @@ static int check_place(int common, const char *name, struct err *e)
 		return 0;
 	int r = err_set(e, ERR_PREFLIGHT, ELOOP,
 			"the repository's %s is, or lies behind, a link or something that is no file", name);
-	err_hint(e, "git would write through it to somewhere else; look at it, and put the file or folder itself there");
+	err_hint(e,
+		 "git would write through it to somewhere else; look at it, and put the file or folder itself there");
 	return r;
 }
 

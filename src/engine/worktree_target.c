@@ -177,8 +177,9 @@ static int hear_added(struct worktree *w, const struct git_answer *a, struct err
 	for (const char *p = a->out; p < a->out + a->len; p += strlen(p) + 1) {
 		auto_fd fd = file_open_resolve(top, p, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
 		if (fd != -ENOENT)
-			return keep_because(w, hint, "the files of %s cannot be brought along: %.200s stands in the way",
-					    w->top, p);
+			return keep_because(w, hint,
+					    "the files of %s cannot be brought along: %.200s stands in the way", w->top,
+					    p);
 	}
 	return 0;
 }

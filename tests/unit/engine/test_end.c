@@ -48,7 +48,8 @@ static void test_refused(void **state)
 		 {0},
 		 "node a: kind agent needs a backend that this build does not have",
 		 "tool"},
-		{"schema s:\n  x: string\nhuman a:\n  interaction: llm\n  output: s\n  model: \"m\"\nworkflow w:\n  entry: a\n  a -> done\n",
+		{"schema s:\n  x: string\nhuman a:\n  interaction: llm\n  output: s\n  model: \"m\"\nworkflow w:\n  "
+		 "entry: a\n  a -> done\n",
 		 {0},
 		 "node a: kind human needs a backend that this build does not have",
 		 "tool"},

@@ -49,10 +49,15 @@ static void test_refused(void **state)
 		 {0},
 		 "has submodules",
 		 "worktree: none"},
-		{"git config extensions.partialClone origin; git config core.repositoryFormatVersion 1", {0},
-		 "is a partial clone", "worktree: none"},
+		{"git config extensions.partialClone origin; git config core.repositoryFormatVersion 1",
+		 {0},
+		 "is a partial clone",
+		 "worktree: none"},
 		{"mkdir \"$STORE/worktrees\" && mkdir \"$STORE/worktrees/run1\"", {0}, "exists already", "sandbox gc"},
-		{"mv .git/refs/heads ../h; ln -s ../../../h .git/refs/heads", {0}, "lies behind, a link", "git would write"},
+		{"mv .git/refs/heads ../h; ln -s ../../../h .git/refs/heads",
+		 {0},
+		 "lies behind, a link",
+		 "git would write"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -203,8 +208,8 @@ static void test_commit(void **state)
 			    "-x .gitignore a.txt b.txt/x n_l \303\251 sub "));
 	assert_true(sh_says(&x, "git log -1 --format='%an %ae %cn %s' iterion/run/nightly",
 			    "Ann ann@example.org Ann iterion: changes of run nightly"));
-	assert_true(sh_says(&x, "git ls-tree iterion/run/nightly a.txt sub | cut -c1-6 | tr '\\n' ' '",
-			    "100755 120000 "));
+	assert_true(
+		sh_says(&x, "git ls-tree iterion/run/nightly a.txt sub | cut -c1-6 | tr '\\n' ' '", "100755 120000 "));
 	assert_true(sh_says(&x, "git rev-list --count main..iterion/run/nightly", "1"));
 	assert_true(sh_says(&x, "git fsck 2>&1 | grep -v dangling", ""));
 	assert_string_equal(world_said(&x, "worktree_kept", "branch"), "iterion/run/nightly");
@@ -355,7 +360,8 @@ static void test_gc_alive(void **state)
 	assert_int_equal(n, 0);
 	assert_non_null(strstr(left.reason, "going on"));
 	store_run_free(run);
-	sh(&x, "sed -i 's/\"admin\":\"[^\"]*\",//' \"$STORE/runs/run2/worktree.json\"; rm -r \"$TREE\"; mkdir \"$TREE\"");
+	sh(&x,
+	   "sed -i 's/\"admin\":\"[^\"]*\",//' \"$STORE/runs/run2/worktree.json\"; rm -r \"$TREE\"; mkdir \"$TREE\"");
 	assert_int_equal(worktree_gc(x.store, x.env, false, on_left, &left, &n, &x.err), 0);
 	assert_int_equal(n, 1);
 	assert_true(sh_says(&x, "git worktree list | wc -l", "1"));
@@ -392,12 +398,10 @@ static void test_reopen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),	     cmocka_unit_test(test_refused_places),
-		cmocka_unit_test(test_flags),	     cmocka_unit_test(test_create),
-		cmocka_unit_test(test_folder_and_name), cmocka_unit_test(test_commit),
-		cmocka_unit_test(test_kept),	     cmocka_unit_test(test_create_fails),
-		cmocka_unit_test(test_gc),	     cmocka_unit_test(test_gc_alive),
-		cmocka_unit_test(test_reopen),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_refused_places),	 cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_create),	 cmocka_unit_test(test_folder_and_name), cmocka_unit_test(test_commit),
+		cmocka_unit_test(test_kept),	 cmocka_unit_test(test_create_fails),	 cmocka_unit_test(test_gc),
+		cmocka_unit_test(test_gc_alive), cmocka_unit_test(test_reopen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,10 +16,10 @@
 
 struct merge_case {
 	const char *strategy;
-	const char *into;   /* NULL: main, which is checked out; "rel" is not */
-	const char *node;   /* in the tree */
+	const char *into;      /* NULL: main, which is checked out; "rel" is not */
+	const char *node;      /* in the tree */
 	const char *meanwhile; /* in the user's checkout */
-	const char *reason; /* why it is not merged; NULL: it is */
+	const char *reason;    /* why it is not merged; NULL: it is */
 	const char *check, *want;
 };
 
@@ -71,13 +71,15 @@ static void test_strategies(void **state)
 	static const char rel_log[] = "git status --porcelain; git log --format=%s rel | tr '\\n' ' '";
 	static const struct merge_case cases[] = {
 		/* As it was, checked out. */
-		{"merge", NULL, TWO, "true", NULL, "git status --porcelain; git log --first-parent --format=%s | head -1",
+		{"merge", NULL, TWO, "true", NULL,
+		 "git status --porcelain; git log --first-parent --format=%s | head -1",
 		 "Merge branch 'iterion/run/nightly' into main"},
 		{"squash", NULL, TWO, "true", NULL, log, "iterion: run nightly first "},
 		{"rebase", NULL, TWO, "true", NULL, log, "two one first "},
 		{"ff-only", NULL, TWO, "true", NULL, log, "two one first "},
-		{"ff-only", NULL, TWO, "true", NULL, "git status --porcelain; cat n; tail -1 a.txt | tr '\\n' ' '; "
-						     "git rev-parse main iterion/run/nightly | uniq | wc -l",
+		{"ff-only", NULL, TWO, "true", NULL,
+		 "git status --porcelain; cat n; tail -1 a.txt | tr '\\n' ' '; "
+		 "git rev-parse main iterion/run/nightly | uniq | wc -l",
 		 "n\ntwenty 1"},
 		{"ff-only", NULL, "echo x >x", "true", NULL, "cat x", "x"},
 		{NULL, NULL, "echo x >x", "true", NULL, "git rev-list --parents -1 main | wc -w", "3"},
@@ -95,8 +97,9 @@ static void test_strategies(void **state)
 		{"merge", NULL, "true", "true", NULL, log, "first "},
 		{"rebase", NULL, TWO, "echo n >n; git add n; git commit -qm same", NULL, log, "two same first "},
 		/* Authors stay when rebased. */
-		{"rebase", NULL, "echo q >q; git add q; GIT_AUTHOR_DATE='@1000000000 +0130' git commit -q --author='Bob "
-				 "<b@x>' -m 'q' -m 'more  text'",
+		{"rebase", NULL,
+		 "echo q >q; git add q; GIT_AUTHOR_DATE='@1000000000 +0130' git commit -q --author='Bob "
+		 "<b@x>' -m 'q' -m 'more  text'",
 		 OTHER, NULL, "git log -1 --format='%an|%ae|%ad|%cn|%B' --date=raw",
 		 "Bob|b@x|1000000000 +0130|Ann|q\n\nmore  text"},
 	};
@@ -111,18 +114,20 @@ static void test_not_merged(void **state)
 	(void)state;
 	static const char conflict[] = "sed -i 's/^20$/xx/' a.txt; git commit -qam other";
 	static const struct merge_case cases[] = {
-		{"merge", NULL, TWO, conflict, "conflicts with main in a.txt", "git log -1 --format=%s iterion/run/nightly",
-		 "two"},
+		{"merge", NULL, TWO, conflict, "conflicts with main in a.txt",
+		 "git log -1 --format=%s iterion/run/nightly", "two"},
 		{"squash", NULL, TWO, conflict, "conflicts with main in a.txt", NULL, NULL},
 		{"rebase", NULL, TWO, conflict, "conflicts with main in a.txt", NULL, NULL},
-		{"rebase", NULL, "git checkout -qb s; git commit -q --allow-empty -m s; git checkout -q "
-				 "iterion/run/nightly; git commit -q --allow-empty -m t; git merge -q s -m m",
+		{"rebase", NULL,
+		 "git checkout -qb s; git commit -q --allow-empty -m s; git checkout -q "
+		 "iterion/run/nightly; git commit -q --allow-empty -m t; git merge -q s -m m",
 		 OTHER, "merges of its own", NULL, NULL},
 		/* Not committed, staged, in the way, at work. */
-		{"merge", NULL, TWO, "echo mine >>a.txt", "a.txt there has changes that are not committed", "tail -1 a.txt",
-		 "mine"},
+		{"merge", NULL, TWO, "echo mine >>a.txt", "a.txt there has changes that are not committed",
+		 "tail -1 a.txt", "mine"},
 		{"merge", NULL, TWO, "rm b.txt", "b.txt there has changes", NULL, NULL},
-		{"merge", NULL, TWO, "echo mine >s; git add s", "s there has changes", "git diff --cached --name-only", "s"},
+		{"merge", NULL, TWO, "echo mine >s; git add s", "s there has changes", "git diff --cached --name-only",
+		 "s"},
 		{"merge", NULL, TWO, "echo mine >n", "cannot be brought along", "cat n", "mine"},
 		{"merge", NULL, TWO, "touch .git/MERGE_HEAD", "a merge is under way", "rm .git/MERGE_HEAD", ""},
 		{"merge", NULL, TWO, "git worktree add -q ../far rel", NULL, NULL, NULL},

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 struct world {
-	char *top;   /* everything lies below it */
-	char *repo;  /* a checkout of main with a.txt, b.txt and sub/c.txt */
+	char *top;  /* everything lies below it */
+	char *repo; /* a checkout of main with a.txt, b.txt and sub/c.txt */
 	char *store;
 	char *run_dir;
 	const char *env[8];
