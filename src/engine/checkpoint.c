@@ -81,11 +81,12 @@ static json_t *loops(const struct engine *en)
 static json_t *used(const struct engine *en, long long active)
 {
 	json_t *o = json_object();
+	const uint64_t duration = clock_ms() - en->started_ms + en->earlier_ms;
 
 	json_put_int(o, "iterations", (long long)en->budgets[BUDGET_ITERATIONS].used - active);
 	json_put_int(o, "tokens", (long long)en->budgets[BUDGET_TOKENS].used);
 	json_put(o, "cost_usd", json_real(en->budgets[BUDGET_COST].used));
-	json_put_int(o, "duration_ms", (long long)(clock_ms() - en->started_ms + en->earlier_ms));
+	json_put_int(o, "duration_ms", (long long)duration);
 	return o;
 }
 
