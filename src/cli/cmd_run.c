@@ -14,6 +14,7 @@
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <engine/engine.h>
+#include <engine/worktree.h>
 
 #include <errno.h>
 #include <unistd.h>
@@ -33,6 +34,10 @@ struct run_opts {
 	bool quiet;
 	struct strv resolve;
 	struct sandbox_flags sandbox;
+	const char *branch_name;
+	const char *merge_into;
+	const char *merge_strategy;
+	bool auto_merge;
 };
 
 static void set_log_level(const char *word)
@@ -90,6 +95,10 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.host_env = (const char *const *)environ,
 		.resolve = (const char *const *)o->resolve.v,
 		.timeout_ms = o->timeout_ms,
+		.branch_name = o->branch_name,
+		.merge_into = o->merge_into,
+		.merge_strategy = o->merge_strategy,
+		.auto_merge = o->auto_merge,
 	};
 	return run_engine(&p, &show, e);
 }
@@ -145,6 +154,26 @@ static const struct option_row options[] = {
 	 .help = "the run fails when it takes longer, such as 90s, 30m or 1h30m"},
 	SANDBOX_FLAG_ROWS(struct run_opts, sandbox),
 	RESOLVE_ROW(struct run_opts, resolve),
+	{.name = "branch-name",
+	 .kind = OPTION_STRING,
+	 .value = "BRANCH",
+	 .offset = offsetof(struct run_opts, branch_name),
+	 .help = "with worktree: auto, the run's branch (default: iterion/run/ and the run's name or id)"},
+	{.name = "auto-merge",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct run_opts, auto_merge),
+	 .help = "merge the branch when the run finished"},
+	{.name = "merge-into",
+	 .kind = OPTION_STRING,
+	 .value = "BRANCH",
+	 .offset = offsetof(struct run_opts, merge_into),
+	 .help = "where --auto-merge merges to (default: the branch that is checked out)"},
+	{.name = "merge-strategy",
+	 .kind = OPTION_WORD,
+	 .value = "HOW",
+	 .words = worktree_strategies,
+	 .offset = offsetof(struct run_opts, merge_strategy),
+	 .help = "how --auto-merge merges (default: merge)"},
 	{.name = "log-level",
 	 .kind = OPTION_WORD,
 	 .value = "LEVEL",

@@ -5,6 +5,7 @@
  * event is written, run.json gets its final state, the handles are closed, the caller is told. The steps are taken from
  * the loop, never from within the call that found the outcome, so that nobody's events come after the final one. */
 #include "branch.h"
+#include "worktree_run.h"
 #include "kinds.h"
 #include "state.h"
 
@@ -96,7 +97,7 @@ void engine_check_end(struct engine *en)
 		en->phase = PHASE_STOPPING;
 		places_stop(en);
 	}
-	if (en->phase == PHASE_STOPPING && places_stopped(en) && !en->syncing) {
+	if (en->phase == PHASE_STOPPING && places_stopped(en) && !en->syncing && run_tree_settled(en)) {
 		en->phase = PHASE_ENDED;
 		finish(en);
 	}
@@ -108,6 +109,7 @@ void engine_interrupt(struct engine *en, int sig)
 
 	if (en->phase == PHASE_NEW || en->phase == PHASE_ENDED)
 		return;
+	run_tree_interrupt(en);
 	if (en->phase >= PHASE_ENDING) {
 		activity_cancel_all(en, NODE_CANCEL_KILL);
 		return;

@@ -6,6 +6,7 @@
  * up. Everything after that happens in callbacks on the caller's loop: nodes in step.c, the way between them in edge.c,
  * branch.c and group.c, the end in end.c. */
 #include "branch.h"
+#include "worktree_run.h"
 #include "state.h"
 #include "values.h"
 
@@ -74,6 +75,8 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 		r = preflight_backend(p, p->file->nodes[i], &en->nodes[i].ops, e);
 	if (r == 0)
 		r = p->resume ? resume_load(en, e) : 0;
+	if (r == 0)
+		r = run_tree_plan(en, e);
 	if (r < 0) {
 		engine_free(en);
 		return r;
@@ -210,6 +213,26 @@ static int create_run(struct engine *en, struct err *e)
 	return store_run_create(&sp, &en->run, e);
 }
 
+static void go(struct engine *en, int r, const struct err *failed)
+{
+	if (r < 0) {
+		engine_end(en, en->last_node ? RUN_FAILED_RESUMABLE : RUN_FAILED, failed, NULL);
+		return;
+	}
+	budget_start_timers(en);
+	if (!en->p.resume)
+		branch_begin(en);
+	places_start(en);
+}
+
+void engine_go(struct engine *en)
+{
+	struct err failed = ERR_INIT;
+	int r = places_new(en, &failed);
+
+	go(en, r, &failed);
+}
+
 int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 {
 	struct err failed = ERR_INIT;
@@ -221,21 +244,17 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 	en->done_arg = arg;
 	en->started_ms = clock_ms();
 	en->phase = PHASE_STARTING;
-	r = places_new(en, &failed);
+	r = en->tree ? 0 : places_new(en, &failed);
 	open_handles(en);
 	if (en->p.resume)
 		resume_begin(en);
 	else
 		emit_run_started(en);
 	flush_early(en);
-	if (r < 0) {
-		engine_end(en, en->last_node ? RUN_FAILED_RESUMABLE : RUN_FAILED, &failed, NULL);
-		return 0;
-	}
-	budget_start_timers(en);
-	if (!en->p.resume)
-		branch_begin(en);
-	places_start(en);
+	if (en->tree)
+		run_tree_begin(en);
+	else
+		go(en, r, &failed);
 	return 0;
 }
 
@@ -254,6 +273,7 @@ void engine_free(struct engine *en)
 	if (!en)
 		return;
 	places_free(en);
+	run_tree_free(en);
 	while (en->branches)
 		branch_remove(en, en->branches);
 	groups_free(en);

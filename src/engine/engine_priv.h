@@ -81,6 +81,7 @@ struct engine {
 	struct place *places; /* the run's own first */
 	size_t n_places;
 	unsigned starting; /* places whose start has not been answered */
+	struct run_tree *tree; /* worktree_run.c; NULL: nodes work in the workspace itself */
 	json_t *early;	   /* sandbox events that came before run_started */
 
 	json_t *vars;		  /* name → value */
@@ -125,6 +126,8 @@ struct engine {
 
 /* Lets the pump and the ending have their turn, from the loop. */
 void engine_wake(struct engine *en);
+/* Makes the places and starts them: what is left to do once the workspace is there. */
+void engine_go(struct engine *en);
 /* Everything has stopped and is written: closes the handles, and then calls done. */
 void engine_close(struct engine *en);
 

@@ -91,12 +91,6 @@ static int check_file(const struct engine_params *p, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	if (f->workflow->worktree.v == DSL_WORKTREE_AUTO) {
-		int r = err_set(e, ERR_PREFLIGHT, ENOTSUP, "workflow %s: worktree: auto is not part of this build",
-				f->workflow->name.s);
-		err_hint(e, "write `worktree: none`, and run it in a git worktree that you made");
-		return r;
-	}
 	for (size_t i = 0; i < f->n_attachments; i++) {
 		if (!f->attachments[i]->required.v)
 			continue;

@@ -7,9 +7,12 @@
 #include "worktree_priv.h"
 
 #include <base/cleanup.h>
+#include <base/file.h>
 #include <base/mem.h>
 #include <base/path.h>
 
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +31,18 @@ const char *operation_under_way(const char *git_dir)
 	return NULL;
 }
 
+/* Whether the tree is still the folder that was made, and nothing that leads elsewhere: all of its files are taken in. */
+static bool tree_stands(const struct worktree *w)
+{
+	auto_fd store = dir_open(AT_FDCWD, w->p.store_dir, NULL);
+	auto_free char *name = xasprintf("worktrees/%s", w->p.run_id);
+	auto_fd fd = store < 0 ? -1
+			       : file_open_resolve(store, name, O_PATH | O_DIRECTORY | O_NOFOLLOW,
+						   RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+
+	return fd >= 0;
+}
+
 static int check_state(struct worktree *w, const struct git_answer *a, struct err *e)
 {
 	const char *what = operation_under_way(w->admin);
@@ -35,6 +50,8 @@ static int check_state(struct worktree *w, const struct git_answer *a, struct er
 	(void)a;
 	buf_clear(&w->changed);
 	buf_clear(&w->gone);
+	if (!tree_stands(w))
+		return keep_because(w, "look at what is there instead", "the tree %s is no folder any more", w->tree);
 	if (what)
 		return keep_because(w, "finish or abort it in the tree", "%s is under way in the tree", what);
 	if (room_check_layout(w, w->branch, e) < 0)

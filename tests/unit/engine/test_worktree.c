@@ -235,6 +235,8 @@ static void test_kept(void **state)
 		{"echo '*.bin filter=lfs' >.gitattributes; echo x >x.bin", WORKTREE_FINISHED,
 		 "x.bin changed, and asks for the git filter lfs"},
 		{"touch \"$(git rev-parse --git-dir)/MERGE_HEAD\"", WORKTREE_FINISHED, "a merge is under way"},
+		{"mkdir ../../else; cp -r . ../../else; rm -rf \"$TREE\"; ln -s ../else \"$TREE\"", WORKTREE_FINISHED,
+		 "is no folder any more"},
 		{"mv \"$REPO/.git/logs\" ../l; ln -s ../../store/worktrees/l \"$REPO/.git/logs\"", WORKTREE_FINISHED,
 		 "lies behind, a link"},
 	};
