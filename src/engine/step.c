@@ -99,9 +99,10 @@ static void step(struct engine *en, struct branch *b)
 {
 	struct err e = ERR_INIT;
 	struct node_result result = {.tokens = -1, .cost_usd = -1};
+	bool instant = is_instant(b->node);
 	int r = 0;
 
-	if (!is_instant(b->node))
+	if (!instant)
 		save(en);
 	if (en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
 		return;
@@ -119,7 +120,8 @@ static void step(struct engine *en, struct branch *b)
 		r = compute(en, b, &result.output, &e);
 	else
 		r = human_start(en, b, &e);
-	if (r < 0 || is_instant(b->node))
+	/* A human node whose answers were there has gone on already, and b may be gone with it. */
+	if (r < 0 || instant)
 		step_finished(en, b, &result, 0, r < 0 ? &e : NULL);
 	json_decref(result.output);
 }
