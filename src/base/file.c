@@ -162,14 +162,20 @@ enum { MAX_DEPTH = 64 };
 
 static int remove_entries(struct removal *r, int fd, unsigned depth);
 
-/* Opens a folder of the tree, not through a symlink and not on another file system. */
+/* Opens a folder of the tree, not through a symlink and not on another file system. One that its owner may not read or
+ * write (Go's module cache makes such folders) is made so that it can be emptied. */
 static int open_within(const struct removal *r, int dirfd, const char *name)
 {
-	auto_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	auto_fd fd = openat(dirfd, name, flags);
 	struct stat st;
 
+	if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, S_IRWXU, AT_SYMLINK_NOFOLLOW) == 0)
+		fd = openat(dirfd, name, flags);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
+	if (st.st_dev == r->dev && (st.st_mode & S_IRWXU) != S_IRWXU)
+		(void)fchmod(fd, st.st_mode | S_IRWXU);
 	return st.st_dev == r->dev ? TAKE_FD(fd) : -EXDEV;
 }
 
