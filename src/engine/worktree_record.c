@@ -59,6 +59,7 @@ void worktree_free(struct worktree *w)
 {
 	if (!w)
 		return;
+	target_unlock(w); /* while its path is known */
 #define FREE_MEMBER(m) free(w->m);
 	STRINGS(FREE_MEMBER)
 	free(w->git);
@@ -72,7 +73,6 @@ void worktree_free(struct worktree *w)
 	buf_done(&w->gone);
 	strv_done(&w->nested);
 	rebase_clear(&w->rebase);
-	target_unlock(w);
 	json_decref(w->marks);
 	json_decref(w->marks_now);
 	free(w);

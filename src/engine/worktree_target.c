@@ -66,10 +66,9 @@ static int hear_checkouts(struct worktree *w, const struct git_answer *a, struct
 
 void target_unlock(struct worktree *w)
 {
-	auto_free char *lock = w->top_git ? path_join(w->top_git, "index.lock") : NULL;
-
 	if (w->lock_fd < 0)
 		return;
+	auto_free char *lock = path_join(w->top_git, "index.lock");
 	close_quietly(TAKE_FD(w->lock_fd));
 	(void)unlink(lock);
 }
