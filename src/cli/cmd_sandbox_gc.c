@@ -87,7 +87,8 @@ const struct command command_sandbox_gc = {
 	.summary = "remove what dead sandboxes left behind",
 	.about = "Asks every driver for what belongs to runs whose process is gone, and removes it. Sandboxes of "
 		 "living runs are "
-		 "not touched. A native sandbox leaves nothing: it dies with its run. The worktrees of runs that are over are "
+		 "not touched. A native sandbox leaves nothing: it dies with its run. The worktrees of runs that are "
+		 "over are "
 		 "removed too, unless they hold work that is not committed; branches stay.",
 	.options = options,
 	.options_size = sizeof(struct gc_opts),

@@ -31,7 +31,8 @@ const char *operation_under_way(const char *git_dir)
 	return NULL;
 }
 
-/* Whether the tree is still the folder that was made, and nothing that leads elsewhere: all of its files are taken in. */
+/* Whether the tree is still the folder that was made, and nothing that leads elsewhere: all of its files are taken in.
+ */
 static bool tree_stands(const struct worktree *w)
 {
 	auto_fd store = dir_open(AT_FDCWD, w->p.store_dir, NULL);

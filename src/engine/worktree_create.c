@@ -33,8 +33,8 @@ static void prepare(struct worktree *w)
 	if (r == 0)
 		r = room_make(w, &w->failure);
 	/* From here on there may be something to clean up, also after a kill. */
-	if (r == 0)
-		r = record_save(w, &w->failure);
+	if (r == 0 && record_save(w, &w->failure) < 0)
+		err_hint(&w->failure, "free some space on the file system of the store");
 }
 
 static int hear_work(struct worktree *w, const struct git_answer *a, struct err *e)
@@ -135,8 +135,8 @@ static void complete(struct worktree *w)
 	int r = copy_index(w, &w->failure);
 
 	w->marks = marks_take(w);
-	if (r == 0)
-		r = record_save(w, &w->failure);
+	if (r == 0 && record_save(w, &w->failure) < 0)
+		err_hint(&w->failure, "free some space on the file system of the store");
 }
 
 static int tell(struct worktree *w, const struct git_answer *a, struct err *e)

@@ -39,7 +39,7 @@ static bool same_place(const char *a, const char *b)
 	auto_free char *real_a = realpath(a, NULL);
 	auto_free char *real_b = realpath(b, NULL);
 
-	return real_a && real_b && str_eq(real_a, real_b);
+	return real_a && real_b && strcmp(real_a, real_b) == 0;
 }
 
 static int hear_checkouts(struct worktree *w, const struct git_answer *a, struct err *e)
@@ -51,10 +51,10 @@ static int hear_checkouts(struct worktree *w, const struct git_answer *a, struct
 	if (a->code != 0)
 		return git_failed(a, e, "list the repository's checkouts");
 	/* A record's lines end in NUL, the record in one more. */
-	for (const char *p = a->out; p < a->out + a->len; p += strlen(p) + 1) {
-		if (str_starts(p, "worktree "))
+	for (const char *p = a->out; p && p < a->out + a->len; p += strlen(p) + 1) {
+		if (strncmp(p, "worktree ", 9) == 0)
 			path = p + 9;
-		if (!path || !str_eq(p, want))
+		if (!path || strcmp(p, want) != 0)
 			continue;
 		if (!same_place(path, w->top))
 			return keep_because(w, hint, "%s is checked out in %.300s, not where the run was started",

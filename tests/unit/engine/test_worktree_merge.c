@@ -44,7 +44,8 @@ static void run_case(const struct merge_case *c)
 		fail_msg("%s, %s, %s: %s", c->strategy, c->node, c->meanwhile,
 			 world_said(&x, "worktree_kept", "reason"));
 	if (c->reason) {
-		char *after = sh_out(&x, "git rev-parse main rel 2>&1; git status --porcelain; git ls-files -s; cat a.txt");
+		char *after =
+			sh_out(&x, "git rev-parse main rel 2>&1; git status --porcelain; git ls-files -s; cat a.txt");
 		assert_string_equal(before, after);
 		free(after);
 		assert_true(world_said(&x, "worktree_kept", "hint")[0]);

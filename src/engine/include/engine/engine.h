@@ -41,11 +41,11 @@ struct engine_params {
 	uint64_t timeout_ms;	     /* --timeout; 0: none */
 	/* Of a workflow with worktree: auto (engine/worktree.h); NULL and false: not given. */
 	const char *branch_name, *merge_into, *merge_strategy;
-	bool auto_merge;
 	/* Going on with the run run_id of the store, which failed, was cancelled or interrupted, or waits for a person.
 	 * vars and preset are then the run's own, and the ones here are not looked at. */
 	bool resume;
 	bool force;		    /* although the file has changed since */
+	bool auto_merge;	    /* the worktree's branch, when the run finished */
 	const char *const *answers; /* "field=value" or "NODE.field=value" for what it waits for; NULL: none */
 	/* Somebody is to be asked; engine_answer brings the answer, from the loop, any time later. Several questions
 	 * may be open at once. NULL: nobody can be asked, so the run pauses (exit code 3). */
