@@ -9,6 +9,7 @@
 #include <base/cleanup.h>
 #include <base/file.h>
 #include <base/json.h>
+#include <base/log.h>
 #include <base/mem.h>
 #include <base/path.h>
 
@@ -108,6 +109,7 @@ static int hear_filtered(struct worktree *w, const struct git_answer *a, struct 
 	json_put_str(d, "code", "git_filters_off");
 	json_put(d, "message", json_text(message, strlen(message)));
 	worktree_emit(w, "worktree_warning", d);
+	log_warn("%s", message);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <base/cleanup.h>
 #include <base/json.h>
+#include <base/log.h>
 #include <base/mem.h>
 
 #include <stdlib.h>
@@ -60,11 +61,12 @@ static void answer(struct worktree *w)
 /* The tree stays, for w->reason or an error. */
 static void keep(struct worktree *w, const struct err *e)
 {
+	const char *reason = w->reason ? w->reason : e ? e->msg : "it could not be removed";
+	const char *hint = w->reason ? w->advice : e ? e->hint : "";
+
 	target_unlock(w);
-	if (w->reason)
-		emit_kept(w, true, w->reason, w->advice);
-	else
-		emit_kept(w, true, e ? e->msg : "it could not be removed", e ? e->hint : NULL);
+	emit_kept(w, true, reason, hint);
+	log_warn("the worktree %s (branch %s) is kept: %s%s%s", w->tree, w->branch, reason, *hint ? "; " : "", hint);
 	answer(w);
 }
 

@@ -9,6 +9,7 @@
 #include <base/cleanup.h>
 #include <base/file.h>
 #include <base/json.h>
+#include <base/log.h>
 #include <base/mem.h>
 #include <base/path.h>
 
@@ -109,4 +110,8 @@ void marks_compare(const struct worktree *w)
 	json_put_str(d, "git_dir", w->common);
 	json_put(d, "files", json_incref(changed));
 	worktree_emit(w, "worktree_warning", d);
+	log_warn("the run changed files that decide which programs git runs in your repository: look at %s/%s%s before "
+		 "you use git there",
+		 w->common, json_string_value(json_array_get(changed, 0)),
+		 json_array_size(changed) > 1 ? " and others (event worktree_warning)" : "");
 }

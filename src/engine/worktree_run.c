@@ -12,7 +12,9 @@
 #include <sandbox/spec.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum tree_state { TREE_PLANNED, TREE_MAKING, TREE_READY, TREE_ENDING, TREE_SETTLED };
 
@@ -129,6 +131,16 @@ static void on_settled(void *arg, const struct err *e)
 	engine_check_end(en);
 }
 
+/* The run's error says where its work stands. */
+static void name_tree(struct engine *en)
+{
+	struct err *e = &en->outcome.err;
+	size_t len = strlen(e->hint);
+
+	(void)snprintf(e->hint + len, sizeof e->hint - len, "%sits worktree stays at %s (branch %s)", len ? "; " : "",
+		       worktree_path(en->tree->w), worktree_branch(en->tree->w));
+}
+
 bool run_tree_settled(struct engine *en)
 {
 	struct run_tree *t = en->tree;
@@ -138,6 +150,8 @@ bool run_tree_settled(struct engine *en)
 	if (t->state != TREE_READY)
 		return false;
 	t->state = TREE_ENDING;
+	if (en->outcome.status != RUN_FINISHED && en->outcome.status != RUN_PAUSED)
+		name_tree(en);
 	worktree_finish(t->w,
 			en->outcome.status == RUN_FINISHED ? WORKTREE_FINISHED
 			: en->outcome.status == RUN_PAUSED ? WORKTREE_PAUSED

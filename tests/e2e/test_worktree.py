@@ -77,8 +77,9 @@ def test_store_in_the_repository(user, driver):
 
 def test_failed_run_keeps_its_tree(user, driver):
     repository(user, 'echo half >half; exit 3')
-    user.ok('run', 'main.bot', '--auto-merge', *driver, code=1)
+    p = user.ok('run', 'main.bot', '--auto-merge', *driver, code=1)
     kept = event(user, 'worktree_kept')
+    assert f'its worktree stays at {kept["path"]}' in p.stderr
     with open(os.path.join(kept['path'], 'half'), encoding='utf-8') as f:
         assert f.read() == 'half\n'
     assert event(user, 'worktree_merged') is None
@@ -91,7 +92,8 @@ def test_failed_run_keeps_its_tree(user, driver):
 def test_dirty_checkout_is_not_touched(user, driver):
     repository(user, 'echo theirs >>a.txt')
     sh(user, 'echo mine >>a.txt')
-    user.ok('run', 'main.bot', '--auto-merge', *driver)
+    p = user.ok('run', 'main.bot', '--auto-merge', *driver)
+    assert 'is kept' in p.stderr and 'git merge' in p.stderr
     assert sh(user, 'cat a.txt; git log --format=%s') == 'a\nmine\nfirst'
     assert 'not committed' in event(user, 'worktree_kept')['reason']
 
