@@ -3,8 +3,7 @@
  * Large values stand in files of their own (large.c), so the checkpoint is small, and writing it after every node stays
  * cheap in a long run. "seq" says which events it knows of: what resume finds behind that happened after it.
  *
- * The only thing that is done outside the loop's thread is the fsync: the worker gets a descriptor, and gives back an
- * errno. */
+ * The only thing that is done outside the loop's thread is what waits for the disk (store_sync_work). */
 #include "branch.h"
 #include "kinds.h"
 #include "state.h"
@@ -140,7 +139,7 @@ static void sync_work(uv_work_t *w)
 {
 	struct engine *en = w->data;
 
-	en->sync_errnum = fdatasync(en->sync_fd) < 0 ? errno : 0;
+	en->sync_errnum = store_sync_work(&en->sync);
 }
 
 static void sync_done(uv_work_t *w, int status)
@@ -159,10 +158,7 @@ static void sync_done(uv_work_t *w, int status)
 
 void checkpoint_sync(struct engine *en)
 {
-	if (en->syncing)
-		return;
-	en->sync_fd = store_run_sync_begin(en->run);
-	if (en->sync_fd < 0)
+	if (en->syncing || !store_run_sync_begin(en->run, &en->sync))
 		return;
 	en->syncing = true;
 	en->sync_work.data = en;

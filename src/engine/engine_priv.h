@@ -110,7 +110,8 @@ struct engine {
 	bool unsaved;	     /* a node ended since the latest checkpoint */
 	uv_work_t sync_work; /* the fsync of a checkpoint */
 	bool syncing;	     /* it is under way: its fields are the worker's */
-	int sync_fd, sync_errnum;
+	struct store_sync sync;
+	int sync_errnum;
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
 	uint64_t earlier_ms; /* what the run took before it was resumed */

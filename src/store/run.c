@@ -91,6 +91,7 @@ static struct store_run *run_object(const char *store_dir, const char *run_id)
 		.log_fd = -1,
 		.unsynced_fd = -1,
 		.syncing_fd = -1,
+		.safe_fd = -1,
 		.id = xstrdup(run_id),
 		.dir = xasprintf("%s/runs/%s", store_dir, run_id),
 		.line = BUF_INIT(EVENT_LINE_MAX),
@@ -109,6 +110,9 @@ void store_run_free(struct store_run *r)
 	close_quietly(r->log_fd);
 	close_quietly(r->unsynced_fd);
 	close_quietly(r->syncing_fd);
+	close_quietly(r->safe_fd);
+	for (size_t i = 0; i < r->n_dead; i++)
+		close_quietly(r->dead[i]);
 	free(r->id);
 	free(r->dir);
 	free(r->artifact_files);

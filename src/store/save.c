@@ -11,18 +11,24 @@
  * is synced next. The file that is being synced then gets a name of its own, and becomes the safe old one when the disk
  * is done. So there are at most: run.json, the newest; one that is being synced; one that is safe.
  *
- * Where names cannot be exchanged, the sync comes first, as part of the save. */
+ * Where names cannot be exchanged, the sync comes first, as part of the save.
+ *
+ * The last one to let go of a removed file pays for giving its blocks back, which on ext4 means to wait for the
+ * journal: some milliseconds, measured, more than a node of the engine costs. So a file that is to be removed stays
+ * open until its name is gone, and the sync's thread closes it. */
 #include "record.h"
 #include "writer.h"
 
 #include <base/cleanup.h>
 #include <base/file.h>
 #include <base/json.h>
+#include <base/mem.h>
 #include <store/run.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RUN_JSON_NEXT "run.json.next"
@@ -58,6 +64,22 @@ static int exchange(const struct store_run *r, const char *name)
 	return renameat2(r->dirfd, name, r->dirfd, RUN_JSON, RENAME_EXCHANGE) < 0 ? -errno : 0;
 }
 
+/* Keeps the descriptor of a file without a name for the next sync to close. */
+static void bury(struct store_run *r, int fd)
+{
+	if (r->n_dead < ARRAY_LEN(r->dead))
+		r->dead[r->n_dead++] = fd;
+	else
+		close_quietly(fd);
+}
+
+static void make_safe(struct store_run *r, int fd)
+{
+	if (r->safe_fd >= 0)
+		bury(r, r->safe_fd);
+	r->safe_fd = fd;
+}
+
 /* Puts the new file in the place of run.json; the old one goes where the state of its safety says. */
 static int put_in_place(struct store_run *r, const char *name)
 {
@@ -90,7 +112,8 @@ static int save_now(struct store_run *r)
 		(void)unlinkat(r->dirfd, name, 0);
 		return n;
 	}
-	close_quietly(r->unsynced_fd);
+	if (r->unsynced_fd >= 0)
+		bury(r, r->unsynced_fd);
 	r->unsynced_fd = TAKE_FD(fd);
 	r->written = true;
 	return 0;
@@ -99,10 +122,11 @@ static int save_now(struct store_run *r)
 /* run.json is safe. */
 static void forget_others(struct store_run *r)
 {
-	close_quietly(TAKE_FD(r->unsynced_fd));
+	bury(r, TAKE_FD(r->unsynced_fd));
 	(void)unlinkat(r->dirfd, RUN_JSON_PREVIOUS, 0);
 }
 
+/* Returns the descriptor of what is run.json now. */
 static int write_safe(const struct store_run *r)
 {
 	auto_fd fd = create(r, RUN_JSON_NEXT);
@@ -114,15 +138,16 @@ static int write_safe(const struct store_run *r)
 		n = -errno;
 	if (n < 0)
 		(void)unlinkat(r->dirfd, RUN_JSON_NEXT, 0);
-	return n;
+	return n < 0 ? n : TAKE_FD(fd);
 }
 
 static int save_safe(struct store_run *r, struct err *e)
 {
-	int n = write_safe(r);
+	int fd = write_safe(r);
 
-	if (n < 0)
-		return err_sys(e, -n, "run %s: write %s", r->id, RUN_JSON);
+	if (fd < 0)
+		return err_sys(e, -fd, "run %s: write %s", r->id, RUN_JSON);
+	make_safe(r, fd);
 	r->written = true;
 	if (r->unsynced_fd >= 0)
 		forget_others(r);
@@ -141,19 +166,35 @@ int save_record(struct store_run *r, enum save_how how, struct err *e)
 	return n < 0 ? err_sys(e, -n, "run %s: write %s", r->id, RUN_JSON) : 0;
 }
 
-int store_run_sync_begin(struct store_run *r)
+bool store_run_sync_begin(struct store_run *r, struct store_sync *ret)
 {
 	if (r->syncing_fd >= 0 || r->unsynced_fd < 0)
-		return -1;
+		return false;
 	r->syncing_fd = TAKE_FD(r->unsynced_fd);
-	return r->syncing_fd;
+	*ret = (struct store_sync){.fd = r->syncing_fd, .n_dead = r->n_dead};
+	memcpy(ret->dead, r->dead, sizeof ret->dead);
+	r->n_dead = 0;
+	return true;
+}
+
+int store_sync_work(const struct store_sync *s)
+{
+	int errnum = fdatasync(s->fd) < 0 ? errno : 0;
+
+	for (size_t i = 0; i < s->n_dead; i++)
+		close_quietly(s->dead[i]);
+	return errnum;
 }
 
 int store_run_sync_end(struct store_run *r, int errnum, struct err *e)
 {
-	close_quietly(TAKE_FD(r->syncing_fd));
-	if (errnum)
+	int synced = TAKE_FD(r->syncing_fd);
+
+	if (errnum) {
+		close_quietly(synced);
 		return err_sys(e, errnum, "run %s: write %s to the disk", r->id, RUN_JSON);
+	}
+	make_safe(r, synced);
 	if (!r->displaced)
 		(void)unlinkat(r->dirfd, RUN_JSON_PREVIOUS, 0);
 	else if (renameat(r->dirfd, RUN_JSON_SYNCING, r->dirfd, RUN_JSON_PREVIOUS) < 0)

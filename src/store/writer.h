@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <store/run.h>
 
 struct store_run {
 	int dirfd;
@@ -24,6 +25,9 @@ struct store_run {
 	struct buf text;  /* run.json as it is written, kept for its memory */
 	int unsynced_fd;  /* run.json, while a power loss could take it away and nobody syncs it; else -1 */
 	int syncing_fd;	  /* the one that is being synced; -1: none */
+	int safe_fd;	  /* the newest that is safe, once it was synced in this way; else -1 */
+	int dead[STORE_SYNC_DEAD];
+	size_t n_dead;	  /* files without a name, which the next sync closes */
 	bool displaced;	  /* that one is not run.json any more */
 	bool written;	  /* there is a run.json */
 	bool no_exchange; /* the file system cannot exchange two names */

@@ -10,6 +10,7 @@
 #include <base/cleanup.h>
 #include <base/json.h>
 #include <base/str.h>
+#include <dirent.h>
 #include <errno.h>
 #include <store/read.h>
 #include <store/run.h>
@@ -51,10 +52,10 @@ static void save(struct world *w, int n, bool sync)
 
 static void sync_all(struct world *w)
 {
-	int fd = store_run_sync_begin(w->run);
+	struct store_sync sync;
 
-	assert_true(fd >= 0);
-	assert_int_equal(fdatasync(fd), 0);
+	assert_true(store_run_sync_begin(w->run, &sync));
+	assert_int_equal(store_sync_work(&sync), 0);
 	assert_int_equal(store_run_sync_end(w->run, 0, NULL), 0);
 }
 
@@ -83,12 +84,13 @@ static void damage(const struct world *w, const char *name)
 static void test_seen_before_safe(void **state)
 {
 	(void)state;
+	struct store_sync sync;
 	struct world w;
 
 	open_world(&w);
 	save(&w, 1, true);
 	assert_int_equal(number_in(&w, "run.json.previous"), -1);
-	assert_int_equal(store_run_sync_begin(w.run), -1);
+	assert_false(store_run_sync_begin(w.run, &sync));
 	save(&w, 2, false);
 	assert_int_equal(number_in(&w, "run.json"), 2);
 	assert_int_equal(number_in(&w, "run.json.previous"), 1);
@@ -99,22 +101,23 @@ static void test_seen_before_safe(void **state)
 	sync_all(&w);
 	assert_int_equal(number_in(&w, "run.json"), 3);
 	assert_int_equal(number_in(&w, "run.json.previous"), -1);
-	assert_int_equal(store_run_sync_begin(w.run), -1);
+	assert_false(store_run_sync_begin(w.run, &sync));
 	close_world(&w);
 }
 
 static void test_saves_during_sync(void **state)
 {
 	(void)state;
+	struct store_sync sync;
 	struct world w;
 
 	open_world(&w);
 	save(&w, 1, true);
 	save(&w, 2, false);
-	assert_true(store_run_sync_begin(w.run) >= 0);
+	assert_true(store_run_sync_begin(w.run, &sync));
 	save(&w, 3, false);
 	save(&w, 4, false);
-	assert_int_equal(store_run_sync_begin(w.run), -1);
+	assert_false(store_run_sync_begin(w.run, &sync));
 	assert_int_equal(number_in(&w, "run.json"), 4);
 	assert_int_equal(number_in(&w, "run.json.previous"), 1);
 	assert_int_equal(store_run_sync_end(w.run, 0, NULL), 0);
@@ -169,16 +172,48 @@ static void test_kill(void **state)
 	close_world(&w);
 }
 
+static unsigned open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+static void test_no_descriptor_stays(void **state)
+{
+	(void)state;
+	unsigned before = open_files();
+	struct world w;
+
+	open_world(&w);
+	save(&w, 0, true);
+	for (int i = 1; i < 40; i++) {
+		/* Some are synced, some replaced before that, some safe at once. */
+		save(&w, i, i % 7 == 6);
+		if (i % 3 == 0 && i % 7 != 6)
+			sync_all(&w);
+		assert_in_range(open_files(), before, before + 16);
+	}
+	close_world(&w);
+	assert_int_equal(open_files(), before);
+}
+
 static void test_failed_sync(void **state)
 {
 	(void)state;
+	struct store_sync sync;
 	struct world w;
 	struct err e = ERR_INIT;
 
 	open_world(&w);
 	save(&w, 1, true);
 	save(&w, 2, false);
-	assert_true(store_run_sync_begin(w.run) >= 0);
+	assert_true(store_run_sync_begin(w.run, &sync));
 	assert_int_equal(store_run_sync_end(w.run, EIO, &e), -EIO);
 	assert_non_null(strstr(e.msg, "run r: write run.json to the disk"));
 	assert_int_equal(number_in(&w, "run.json.previous"), 1);
@@ -190,7 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seen_before_safe), cmocka_unit_test(test_saves_during_sync),
 		cmocka_unit_test(test_power_loss),	 cmocka_unit_test(test_kill),
-		cmocka_unit_test(test_failed_sync),
+		cmocka_unit_test(test_failed_sync),	 cmocka_unit_test(test_no_descriptor_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,10 +98,17 @@ struct store_run_state {
 int store_run_save(struct store_run *r, const struct store_run_state *s, struct err *e)
 	__attribute__((warn_unused_result));
 
-/* The two ends of syncing the latest save, which may go on in another thread while more is saved. begin gives the
- * descriptor for fdatasync, or -1: nothing is to be done, or a sync is under way. end takes the errno of that call (0:
- * it worked), and comes before the next save with sync. */
-int store_run_sync_begin(struct store_run *r) __attribute__((warn_unused_result));
+/* Syncing the latest save, while more is saved. begin: false when nothing is to be done or a sync is under way. work may
+ * wait for the disk and may be called in any thread, once: 0 or an errno, which end takes; end comes before the next
+ * save with sync. */
+enum { STORE_SYNC_DEAD = 4 };
+struct store_sync {
+	int fd;
+	int dead[STORE_SYNC_DEAD]; /* files that were removed, to be closed */
+	size_t n_dead;
+};
+bool store_run_sync_begin(struct store_run *r, struct store_sync *ret);
+int store_sync_work(const struct store_sync *s);
 int store_run_sync_end(struct store_run *r, int errnum, struct err *e) __attribute__((warn_unused_result));
 
 /* Appends "timestamp level text" to run.log; best effort. */
