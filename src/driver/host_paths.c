@@ -162,10 +162,16 @@ int host_paths_state(const struct session_params *p, struct host_state_plan *ret
 	if (checked < 0)
 		return checked;
 	cover_store(p, ret);
-	for (size_t i = 0; i < ret->covers.n; i++) {
-		int r = dir_make(AT_FDCWD, ret->covers.v[i], 0700, e);
+	return 0;
+}
+
+int host_paths_make_covers(const struct host_state_plan *plan, struct err *e)
+{
+	for (size_t i = 0; i < plan->covers.n; i++) {
+		int r = dir_make(AT_FDCWD, plan->covers.v[i], 0700, e);
 		if (r < 0)
-			return err_wrap(e, r, "share %s with the sandbox", store);
+			return err_wrap(e, r, "share %s with the sandbox",
+					plan->mounts.n ? plan->mounts.v[0] : plan->covers.v[i]);
 	}
 	return 0;
 }

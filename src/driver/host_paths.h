@@ -13,7 +13,10 @@ int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, 
 
 struct host_state_plan;
 
-/* Chooses what of the user's own state is shared, and makes what must be covered exist (only within the run store's own
- * folder). Returns 0 or -errno. */
+/* Chooses what of the user's own state is shared; makes nothing. Returns 0 or -errno. */
 int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* Makes what must be covered exist, only within the run store's own folder: a place is covered before somebody else
+ * makes it. */
+int host_paths_make_covers(const struct host_state_plan *plan, struct err *e) __attribute__((warn_unused_result));

@@ -228,13 +228,17 @@ static int check_caps(const struct session *s, struct err *e)
 	return 0;
 }
 
+static int make_policy(struct session *s, struct err *e)
+{
+	const struct sandbox_network *n = &s->spec.network;
+
+	return policy_new(n->mode, (const char *const *)n->presets.v, (const char *const *)n->rules.v, &s->policy, e);
+}
+
 static int start_proxy(struct session *s, struct err *e)
 {
 	const struct sandbox_network *n = &s->spec.network;
-	int r = policy_new(n->mode, (const char *const *)n->presets.v, (const char *const *)n->rules.v, &s->policy, e);
 
-	if (r < 0)
-		return r;
 	id_hex(s->token, (PROXY_TOKEN_SIZE - 1) / 2);
 	const struct proxy_params pp = {
 		.policy = s->policy,
@@ -311,7 +315,7 @@ static int choose_driver(struct session *s, struct err *e)
 	return r < 0 ? r : check_caps(s, e);
 }
 
-static int prepare(struct session *s, struct err *e)
+int session_settle(struct session *s, struct err *e)
 {
 	int r = choose_driver(s, e);
 
@@ -322,12 +326,23 @@ static int prepare(struct session *s, struct err *e)
 	if (r == 0)
 		r = fill_params(s, e);
 	if (r == 0 && s->params.enforce_network && s->driver->caps.network_policy)
+		r = make_policy(s, e);
+	return r;
+}
+
+static int prepare(struct session *s, struct err *e)
+{
+	int r = session_settle(s, e);
+
+	if (r == 0)
+		r = host_paths_make_covers(&s->host_state, e);
+	if (r == 0 && s->policy)
 		r = start_proxy(s, e);
 	s->prepared_ns = clock_ns();
 	return r < 0 ? r : s->driver->sandbox_new(&s->params, &s->sandbox, e);
 }
 
-int session_new(const struct session_params *p, struct session **ret, struct err *e)
+struct session *session_alloc(const struct session_params *p)
 {
 	struct session *s = xcalloc(1, sizeof *s);
 
@@ -340,6 +355,12 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 		free(TAKE_PTR(s->home));
 		s->p.home = NULL;
 	}
+	return s;
+}
+
+int session_new(const struct session_params *p, struct session **ret, struct err *e)
+{
+	struct session *s = session_alloc(p);
 	int r = prepare(s, e);
 	if (r < 0) {
 		session_free(s);

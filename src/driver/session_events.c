@@ -35,7 +35,7 @@ static void emit_skipped(const struct session *s)
 	emit(s, "sandbox_skipped", d);
 }
 
-static json_t *network_json(const struct session *s)
+json_t *session_network_json(const struct session *s)
 {
 	json_t *n = json_object(), *list = json_array();
 	const char *const *rules = NULL;
@@ -64,7 +64,7 @@ void session_emit_started(const struct session *s)
 	json_put(d, "image", spec->image ? json_string(spec->image) : json_null());
 	json_put_bool(d, "has_post_create", post_create_wanted(spec));
 	json_put_str(d, "workspace_folder", s->workspace_target);
-	json_put(d, "network", network_json(s));
+	json_put(d, "network", session_network_json(s));
 	json_put(ms, "prepare", json_real(ms_between(s->begin_ns, s->prepared_ns)));
 	json_put(ms, "create", json_real(ms_between(s->prepared_ns, s->ready_ns)));
 	json_put(ms, "ready", json_real(ms_between(s->begin_ns, s->ready_ns)));
@@ -81,24 +81,32 @@ static json_t *list_json(const struct strv *l)
 	return a;
 }
 
-void session_emit_host_state(const struct session *s)
+json_t *session_skipped_json(const struct session *s)
 {
 	const struct host_state_plan *h = &s->host_state;
+	json_t *skipped = json_array();
 
-	if (!s->driver->caps.host_state)
-		return;
-	json_t *d = json_object(), *skipped = json_array();
 	for (size_t i = 0; i < h->skipped.n; i++) {
 		json_t *one = json_object();
 		json_put_str(one, "path", h->skipped.v[i]);
 		json_put_str(one, "reason", h->reasons.v[i]);
 		(void)json_array_append_new(skipped, one);
 	}
+	return skipped;
+}
+
+void session_emit_host_state(const struct session *s)
+{
+	const struct host_state_plan *h = &s->host_state;
+
+	if (!s->driver->caps.host_state)
+		return;
+	json_t *d = json_object();
 	json_put_bool(d, "enabled", s->spec.host_state != HOST_STATE_NONE);
 	json_put_str(d, "source", s->spec.host_state_source);
 	json_put_str(d, "workspace_folder", s->workspace_target);
 	json_put(d, "mounts", list_json(&h->mounts));
-	json_put(d, "skipped", skipped);
+	json_put(d, "skipped", session_skipped_json(s));
 	emit(s, "sandbox_host_state_mounted", d);
 }
 

@@ -47,6 +47,15 @@ struct session {
 	void *stop_arg;
 };
 
+/* A session of which nothing is decided yet; session_free ends it. */
+struct session *session_alloc(const struct session_params *p) __attribute__((returns_nonnull));
+/* All that is decided before anything is made: the driver, the paths on both sides, the policy. Looks at the host and
+ * changes nothing. */
+int session_settle(struct session *s, struct err *e) __attribute__((warn_unused_result));
+/* {mode, enforcement, rules}; [{path, reason}]. */
+json_t *session_network_json(const struct session *s);
+json_t *session_skipped_json(const struct session *s);
+
 /* Adds what every exec in it needs beside its own environment. */
 void session_add_env(const struct session *s, struct strv *env);
 
