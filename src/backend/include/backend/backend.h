@@ -10,6 +10,7 @@ struct dsl_file;
 struct dsl_node;
 struct dsl_schema;
 struct err;
+struct mcp;
 struct session;
 struct store_run;
 
@@ -41,6 +42,7 @@ struct node_task {
 	bool structured;	/* there is an output schema: standard output that is a JSON object gives the fields */
 	bool exit_code_field;	/* the schema has exit_code: a non-zero exit is a result, not a failure */
 	const struct agent_task *agent; /* NULL: a tool */
+	struct mcp *mcp;		/* the run's MCP servers (backend/mcp.h); NULL: there are none */
 };
 
 struct node_result {
