@@ -4,6 +4,7 @@
 
 #include <driver/driver.h>
 #include <driver/exec.h>
+#include <jansson.h>
 #include <uv.h>
 
 struct host_state_plan;
@@ -19,6 +20,7 @@ struct sandbox_params {
 	const char *hidden;			  /* the run store within the workspace, or NULL */
 	const struct host_state_plan *host_state; /* empty: none */
 	const char *artifact_files;		  /* on the host; NULL: none */
+	const char *attachments;		  /* on the host, to be read only; NULL: none */
 	const char *run_id;
 	const char *run_name;
 	bool enforce_network; /* no network but the listening sockets */
@@ -48,12 +50,15 @@ struct exec {
 struct driver {
 	const char *name;
 	struct driver_caps caps;
-	/* Where a sandbox has its artifact files; NULL: at the host's path. */
+	/* Where a sandbox has its artifact files and its attachments; NULL: at the host's path. */
 	const char *artifact_files;
+	const char *attachments;
 	int (*probe)(struct err *e);
 	/* Begins at once what needs no loop (forks); never waits. */
 	int (*sandbox_new)(const struct sandbox_params *p, struct sandbox **ret, struct err *e);
 	int (*sweep)(size_t *ret_n, struct err *e); /* NULL: leaves nothing behind */
+	/* Appends what it would mount, by mount_list_add, and makes nothing. NULL: what the params say and no more. */
+	int (*list_mounts)(const struct sandbox_params *p, json_t *list, struct err *e);
 };
 
 struct sandbox_ops {
@@ -73,6 +78,9 @@ struct sandbox_ops {
 struct sandbox {
 	const struct sandbox_ops *ops;
 };
+
+/* One mount of a plan: type bind, tmpfs, cover (an empty folder that hides what is there) or the file system's name. */
+void mount_list_add(json_t *list, const char *type, const char *source, const char *target, bool readonly);
 
 extern const struct driver driver_native;
 extern const struct driver driver_noop;

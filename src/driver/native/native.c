@@ -197,6 +197,7 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 		.home = p->home,
 		.guest = guest,
 		.artifact_files = p->artifact_files,
+		.attachments = p->attachments,
 		.host_state = p->host_state,
 		.hidden = p->hidden,
 		.uid = getuid(),
@@ -250,10 +251,37 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 	return 0;
 }
 
+static int list_mounts(const struct sandbox_params *p, json_t *list, struct err *e)
+{
+	static const char *const types[] = {[STEP_BIND] = "bind",
+					    [STEP_WRITABLE] = "tmpfs",
+					    [STEP_PROC] = "proc",
+					    [STEP_DEVPTS] = "devpts",
+					    [STEP_COVER] = "cover"};
+	auto_free char *guest = NULL;
+	struct plan *plan;
+
+	int r = guest_path_find(&guest, e);
+	if (r == 0)
+		r = make_plan(p, guest, &plan, e);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct step *s = &plan->v[i];
+		if (s->kind < ARRAY_LEN(types) && types[s->kind])
+			mount_list_add(list, types[s->kind], s->source, s->target,
+				       s->flags & STEP_RO || s->kind == STEP_COVER);
+	}
+	plan_free(plan);
+	return 0;
+}
+
 const struct driver driver_native = {
 	.name = "native",
 	.caps = {.mounts = true, .host_state = true, .network_policy = true, .host_toolchain = true},
 	.probe = child_probe,
 	.artifact_files = GUEST_ARTIFACT_FILES,
+	.attachments = GUEST_ATTACHMENTS,
 	.sandbox_new = sandbox_new,
+	.list_mounts = list_mounts,
 };

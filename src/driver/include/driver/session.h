@@ -19,8 +19,10 @@ struct session_params {
 	const char *run_name;
 	const char *store_dir;	    /* the whole store, hidden inside; NULL: none */
 	const char *artifact_files; /* a folder of the host that can be written inside; NULL: none */
+	const char *attachments;    /* a folder of the host that can be read inside; NULL: none */
 	const char *home;	    /* the user's HOME, which is empty and writable inside; NULL: none inside */
 	const char *const *resolve; /* "HOST:IP" answers of the proxy that come before DNS; NULL: none */
+	bool late;		    /* the sandbox itself is made by session_start, which may never be called */
 	/* One sandbox event (docs/events.md); data is borrowed. */
 	void (*on_event)(void *arg, const char *type, json_t *data);
 	/* The sandbox or its proxy died by itself: execs under way end as EXEC_LOST right after. */
@@ -32,6 +34,12 @@ struct session_params {
  * forked. Cheap, never waits. Returns 0 or -errno with all three parts of a message. */
 int session_new(const struct session_params *p, struct session **ret, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* What session_new would make of these parameters, without making anything (loop and callbacks are not used; the folder
+ * artifact_files need not exist): driver, workspace_folder, home, artifact_files, mounts [{type, source, target,
+ * readonly, origin}], skipped [{path, reason}], network {mode, enforcement, rules}, proxy_env [names]. Fails with what
+ * session_new would say. */
+int session_plan(const struct session_params *p, json_t **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* Prepares and starts; done is called once, later, with NULL or why it failed (then nothing runs). */
 typedef void (*session_done_cb)(void *arg, const struct err *e);
@@ -56,6 +64,8 @@ const char *session_workspace(const struct session *s);
 const char *session_home(const struct session *s);
 /* Where artifact_files stands inside; NULL: nowhere. */
 const char *session_artifact_files(const struct session *s);
+/* Where attachments stand inside; NULL: nowhere. */
+const char *session_attachments(const struct session *s);
 /* The driver's name ("native", "noop", …). */
 const char *session_driver(const struct session *s);
 
