@@ -27,6 +27,11 @@ const struct driver_caps *driver_caps(const struct driver *d)
 	return &d->caps;
 }
 
+const char *driver_attachments(const struct driver *d)
+{
+	return d->attachments;
+}
+
 int driver_probe(const struct driver *d, struct err *e)
 {
 	return d->probe(e);

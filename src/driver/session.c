@@ -289,6 +289,9 @@ static int fill_params(struct session *s, struct err *e)
 	s->artifact_files = s->p.artifact_files ? realpath(s->p.artifact_files, NULL) : NULL;
 	if (s->p.artifact_files && !s->artifact_files)
 		return err_sys(e, errno, "open the run's folder %s", s->p.artifact_files);
+	s->attachments = s->p.attachments ? realpath(s->p.attachments, NULL) : NULL;
+	if (s->p.attachments && !s->attachments)
+		return err_sys(e, errno, "open the run's attachments %s", s->p.attachments);
 	s->params = (struct sandbox_params){
 		.spec = &s->spec,
 		.workspace = s->p.workspace,
@@ -297,6 +300,7 @@ static int fill_params(struct session *s, struct err *e)
 		.hidden = s->hidden,
 		.host_state = &s->host_state,
 		.artifact_files = s->artifact_files,
+		.attachments = s->attachments,
 		.run_id = s->p.run_id,
 		.run_name = s->p.run_name,
 		.enforce_network = spec->network.mode != NETWORK_OPEN,
@@ -339,7 +343,7 @@ static int prepare(struct session *s, struct err *e)
 	if (r == 0 && s->policy)
 		r = start_proxy(s, e);
 	s->prepared_ns = clock_ns();
-	return r < 0 ? r : s->driver->sandbox_new(&s->params, &s->sandbox, e);
+	return r < 0 || s->p.late ? r : s->driver->sandbox_new(&s->params, &s->sandbox, e);
 }
 
 struct session *session_alloc(const struct session_params *p)
@@ -370,6 +374,13 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 	return 0;
 }
 
+/* The time until now was nobody's wait. */
+static int make_late(struct session *s, struct err *e)
+{
+	s->begin_ns = s->prepared_ns = clock_ns();
+	return s->driver->sandbox_new(&s->params, &s->sandbox, e);
+}
+
 void session_start(struct session *s, session_done_cb done, void *arg)
 {
 	const struct sandbox_callbacks cb = {.on_ready = on_sandbox_ready, .on_lost = on_sandbox_lost, .arg = s};
@@ -385,7 +396,9 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 		r = proxy_attach(s->proxy, s->p.loop, &proxy_cb, on_proxy_ready, s, &e);
 		s->proxy_attached = r == 0;
 	}
-	s->sandbox_started = true;
+	if (r == 0 && !s->sandbox)
+		r = make_late(s, &e);
+	s->sandbox_started = s->sandbox != NULL;
 	if (r == 0)
 		r = s->sandbox->ops->start(s->sandbox, s->p.loop, &cb, &e);
 	if (r < 0)
@@ -462,6 +475,11 @@ const char *session_artifact_files(const struct session *s)
 	return s->p.artifact_files && s->driver->artifact_files ? s->driver->artifact_files : s->p.artifact_files;
 }
 
+const char *session_attachments(const struct session *s)
+{
+	return s->p.attachments && s->driver->attachments ? s->driver->attachments : s->p.attachments;
+}
+
 const char *session_driver(const struct session *s)
 {
 	return driver_name(s->driver);
@@ -535,5 +553,6 @@ void session_free(struct session *s)
 	free(s->home);
 	free(s->hidden);
 	free(s->artifact_files);
+	free(s->attachments);
 	free(s);
 }

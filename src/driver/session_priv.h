@@ -36,6 +36,7 @@ struct session {
 	struct host_state_plan host_state;
 	char *hidden;	      /* of the host, or NULL */
 	char *artifact_files; /* of the host, resolved, or NULL */
+	char *attachments;    /* the same */
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
 	bool had_store; /* the workspace had a store before the sandbox */

@@ -133,6 +133,8 @@ static void add_writable(struct plan *p, const struct plan_facts *f)
 	plan_add(p, (struct step){.kind = STEP_FILE, .target = GUEST_PATH, .content = ""});
 	if (f->artifact_files)
 		plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0755, .target = GUEST_ARTIFACT_FILES});
+	if (f->attachments)
+		plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0755, .target = GUEST_ATTACHMENTS});
 	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0755, .target = "/run"});
 	/* A mount of its own: a mount point cannot be renamed, so nobody inside can put another file at the path. */
 	plan_add(p, (struct step){.kind = STEP_READONLY, .target = "/run/iterion"});
@@ -142,6 +144,11 @@ static void add_writable(struct plan *p, const struct plan_facts *f)
 					  .flags = STEP_SOURCE_DIR,
 					  .target = GUEST_ARTIFACT_FILES,
 					  .source = f->artifact_files});
+	if (f->attachments)
+		plan_add(p, (struct step){.kind = STEP_BIND,
+					  .flags = STEP_RO | STEP_SOURCE_DIR,
+					  .target = GUEST_ATTACHMENTS,
+					  .source = f->attachments});
 	if (f->home)
 		plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0700, .target = f->home});
 }

@@ -54,6 +54,7 @@ struct plan_facts {
 	const char *home;			  /* NULL: no home inside */
 	const char *guest;			  /* the guest's file on this host */
 	const char *artifact_files;		  /* on this host; NULL: none */
+	const char *attachments;		  /* the same; read-only inside */
 	const struct host_state_plan *host_state; /* NULL: none */
 	const char *hidden;			  /* the run store when it lies within the workspace, else NULL */
 	uid_t uid;

@@ -25,6 +25,9 @@ const struct driver *const *driver_list(size_t *ret_n);
 const char *driver_name(const struct driver *d);
 const struct driver_caps *driver_caps(const struct driver *d);
 
+/* Where its sandboxes have the files that a run was given; NULL: at the host's path. */
+const char *driver_attachments(const struct driver *d);
+
 /* Whether it can serve here, by asking the kernel or the engine, not by looking for a file. 0, or -errno with why not
  * and what to do. */
 int driver_probe(const struct driver *d, struct err *e) __attribute__((warn_unused_result));

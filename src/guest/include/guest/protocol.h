@@ -19,6 +19,8 @@ enum {
 #define GUEST_PATH GUEST_DIR "/iterion"
 /* Where the run's folder for files of its own stands inside. */
 #define GUEST_ARTIFACT_FILES "/run/iterion/artifact-files"
+/* Where the files that the run was given stand, read-only. */
+#define GUEST_ATTACHMENTS "/run/iterion/attachments"
 
 enum guest_frame {
 	/* host to guest */
