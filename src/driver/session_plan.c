@@ -18,17 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mount_list_add(json_t *list, const char *type, const char *source, const char *target, bool readonly)
-{
-	json_t *m = json_object();
-
-	json_put_str(m, "type", type);
-	json_put(m, "source", source ? json_text(source, strlen(source)) : json_null());
-	json_put(m, "target", json_text(target, strlen(target)));
-	json_put_bool(m, "readonly", readonly);
-	(void)json_array_append_new(list, m);
-}
-
 /* For a driver that has no list of its own. */
 static void list_params(const struct sandbox_params *p, json_t *list)
 {

@@ -223,6 +223,11 @@ const char *session_artifact_files(const struct session *s)
 	return s->p.artifact_files;
 }
 
+const char *session_attachments(const struct session *s)
+{
+	return s->p.attachments;
+}
+
 const char *session_home(const struct session *s)
 {
 	return s->p.home ? s->p.home : "/inside";
