@@ -3,12 +3,14 @@
 #include "sandbox_flags.h"
 #include "network_flags.h"
 
+#include <base/cleanup.h>
 #include <base/err.h>
 #include <base/mem.h>
 #include <base/str.h>
 #include <config.h>
 #include <driver/driver.h>
 #include <dsl/ast.h>
+#include <dsl/node.h>
 #include <sandbox/block.h>
 #include <sandbox/devcontainer.h>
 #include <sandbox/vars.h>
@@ -28,18 +30,37 @@ static int as_usage(int r, struct err *e)
 	return r;
 }
 
-static int load_block(const struct dsl_file *file, const char *workspace, struct sandbox_block *ret, bool *ret_there,
-		      struct err *e)
+/* The blocks of the workflow and of one of its nodes (NULL: the run as a whole). */
+struct blocks {
+	struct sandbox_block workflow, node;
+	bool has_workflow, has_node;
+};
+
+static void blocks_done(struct blocks *b)
 {
-	const struct dsl_sandbox *b = file && file->workflow ? file->workflow->sandbox : NULL;
+	sandbox_block_done(&b->workflow);
+	sandbox_block_done(&b->node);
+}
+
+static int load_blocks(const struct dsl_file *file, const struct dsl_node *node, const char *workspace,
+		       struct blocks *ret, struct err *e)
+{
+	const struct dsl_sandbox *w = file && file->workflow ? file->workflow->sandbox : NULL;
+	const struct dsl_sandbox *n = node ? node->sandbox : NULL;
 	const struct sandbox_vars v = {
 		.env = (const char *const *)environ,
 		.workspace = workspace,
-		.container_workspace = b ? b->workspace_folder.s : NULL,
+		.container_workspace = w ? w->workspace_folder.s : NULL,
 	};
+	int r = 0;
 
-	*ret_there = b != NULL;
-	return b ? sandbox_block_load(file->name, b, &v, "workflow sandbox: block", ret, e) : 0;
+	ret->has_workflow = w != NULL;
+	ret->has_node = n != NULL;
+	if (w)
+		r = sandbox_block_load(file->name, w, &v, "workflow sandbox: block", &ret->workflow, e);
+	if (r == 0 && n)
+		r = sandbox_block_load(file->name, n, &v, "node sandbox: block", &ret->node, e);
+	return r;
 }
 
 /* What --network, --preset and --rule add to what the file says. */
@@ -69,12 +90,14 @@ static int settle(const struct sandbox_flags *f, struct sandbox_choice *c, struc
 		if (known < 0)
 			return known;
 		c->driver = "noop";
+		c->driver_reason = "no sandbox is asked for";
 		return as_usage(sandbox_settle(&c->resolved, true, e), e);
 	}
 	int r = driver_choose(c->resolved.driver, &d, &reason, e);
 	if (r < 0)
 		return r;
 	c->driver = driver_name(d);
+	c->driver_reason = c->resolved.driver ? c->resolved.driver_source : reason;
 	bool host_toolchain = driver_caps(d)->host_toolchain || str_eq(c->driver, "noop");
 	return as_usage(sandbox_settle(&c->resolved, host_toolchain, e), e);
 }
@@ -103,17 +126,11 @@ static int load_devcontainer(const struct sandbox_flags *f, const struct sandbox
 				 in->workflow ? in->workflow->spec.workspace_folder : NULL, ret, ret_there, e);
 }
 
-int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_flags *network,
-			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
+static int resolve(const struct sandbox_flags *f, const struct network_flags *network, const struct blocks *blocks,
+		   const char *workspace, struct sandbox_choice *ret, struct err *e)
 {
-	auto_sandbox_block block = {0};
 	auto_sandbox_block devcontainer = {0};
-	bool there, has_devcontainer = false;
-
-	int r = load_block(file, workspace, &block, &there, e);
-	if (r < 0)
-		return r;
-	char *image = sandbox_builtin_image(ITERION_VERSION);
+	auto_free char *image = sandbox_builtin_image(ITERION_VERSION);
 	struct sandbox_inputs in = {
 		.flag = {.mode = f->mode, .host_state = f->host_state, .driver = f->driver},
 		.env =
@@ -123,19 +140,40 @@ int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_fl
 				.driver = getenv("ITERION_SANDBOX_DRIVER"),
 				.default_image = getenv("ITERION_SANDBOX_DEFAULT_IMAGE"),
 			},
-		.workflow = there ? &block : NULL,
+		.workflow = blocks->has_workflow ? &blocks->workflow : NULL,
+		.node = blocks->has_node ? &blocks->node : NULL,
 		.builtin_image = image,
 	};
-	r = load_devcontainer(f, &in, workspace, &devcontainer, &has_devcontainer, e);
-	in.devcontainer = has_devcontainer ? &devcontainer : NULL;
+
+	int r = load_devcontainer(f, &in, workspace, &devcontainer, &ret->has_devcontainer, e);
+	in.devcontainer = ret->has_devcontainer ? &devcontainer : NULL;
 	if (r == 0)
 		r = as_usage(sandbox_resolve(&in, &ret->resolved, e), e);
-	free(image);
 	if (r < 0)
 		return r;
 	if (network)
 		add_network(&ret->resolved.spec.network, network);
 	return settle(f, ret, e);
+}
+
+int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_flags *network,
+			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
+{
+	__attribute__((cleanup(blocks_done))) struct blocks blocks = {0};
+	int r = load_blocks(file, NULL, workspace, &blocks, e);
+
+	return r < 0 ? r : resolve(f, network, &blocks, workspace, ret, e);
+}
+
+int sandbox_flags_resolve_node(const struct sandbox_flags *f, const struct dsl_file *file, const struct dsl_node *node,
+			       const char *workspace, struct sandbox_choice *ret, struct err *e)
+{
+	__attribute__((cleanup(blocks_done))) struct blocks blocks = {0};
+	int r = load_blocks(file, node, workspace, &blocks, e);
+
+	if (r == 0)
+		r = resolve(f, NULL, &blocks, workspace, ret, e);
+	return r < 0 ? err_wrap(e, r, "node %s", node->name.s) : 0;
 }
 
 void sandbox_choice_done(struct sandbox_choice *c)

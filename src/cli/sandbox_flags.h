@@ -6,6 +6,7 @@
 #include <sandbox/resolve.h>
 
 struct dsl_file;
+struct dsl_node;
 struct err;
 struct network_flags;
 
@@ -46,13 +47,19 @@ extern const char *const host_state_words[];
 
 struct sandbox_choice {
 	struct sandbox_resolved resolved;
-	const char *driver; /* the one that will serve; static */
+	const char *driver;	   /* the one that will serve; static */
+	const char *driver_reason; /* why it is this one; static */
+	bool has_devcontainer;	   /* a devcontainer.json is part of it */
 };
 
 /* The sandbox that these flags, the file's block (file NULL: none) and the environment come to, and the driver that
  * will make it. network (NULL: none) comes over the block's. The caller calls sandbox_choice_done in any case. */
 int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_flags *network,
 			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
+	__attribute__((warn_unused_result));
+/* The same for one node of the file, with its own block over the workflow's. */
+int sandbox_flags_resolve_node(const struct sandbox_flags *f, const struct dsl_file *file, const struct dsl_node *node,
+			       const char *workspace, struct sandbox_choice *ret, struct err *e)
 	__attribute__((warn_unused_result));
 void sandbox_choice_done(struct sandbox_choice *c);
 #define auto_sandbox_choice __attribute__((cleanup(sandbox_choice_done))) struct sandbox_choice
