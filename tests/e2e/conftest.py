@@ -4,6 +4,7 @@ The binary is looked for in ITERION_BIN_DIR, then in the build folder that tests
 build/. As root each test that takes `user` runs twice, as root and as the ordinary user iterion-test, who is made for
 that; anybody else has only himself, and the half for root is skipped. With MUST_WORK=1 a skip is a failure.
 """
+import contextlib
 import json
 import os
 import pwd
@@ -12,6 +13,8 @@ import subprocess
 import tempfile
 
 import pytest
+
+import engines
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ORDINARY = 'iterion-test'
@@ -36,6 +39,7 @@ class User:
 
     def __init__(self, name, uid, gid, base, program):
         self.name, self.uid, self.gid, self.program = name, uid, gid, program
+        self.world = None  # runs on the machine itself
         self.base = tempfile.mkdtemp(prefix=f'{name}.', dir=base)
         os.chmod(self.base, 0o755)
         self.own(self.base)
@@ -68,7 +72,9 @@ class User:
         more.setdefault('stdin', subprocess.DEVNULL)
         more.setdefault('stdout', subprocess.PIPE)
         more.setdefault('stderr', subprocess.PIPE)
-        if AM_ROOT and self.uid != 0:
+        if self.world:
+            argv = self.world.argv(argv, self.uid, self.gid, more.pop('cwd'))
+        elif AM_ROOT and self.uid != 0:
             more.update(user=self.uid, group=self.gid, extra_groups=[])
         return subprocess.Popen(argv, env={**self.env, **(env or {})}, **more)
 
@@ -176,3 +182,65 @@ def user(request, ordinary_account, base, programs):
 def me(ordinary_account, base, programs):
     """The ordinary user only, for what has nothing to do with who one is."""
     return make_user('ordinary', ordinary_account, base, programs)
+
+
+@pytest.fixture(scope='session')
+def world(base, ordinary_account):
+    """Where the tests' own container engines are; see engines.py."""
+    with had(lambda: engines.World(os.path.join(base, 'world'), ordinary_account.pw_uid, ordinary_account.pw_gid)) as w:
+        yield w
+
+
+@pytest.fixture(scope='session')
+def docker(world):
+    with had(lambda: engines.Docker(world)) as d:
+        d.load()
+        yield d
+
+
+@pytest.fixture(scope='session')
+def podman(world):
+    with had(lambda: engines.Podman(world)) as p:
+        p.load()
+        yield p
+
+
+@pytest.fixture(scope='session')
+def rootless(world):
+    """The ordinary user's podman."""
+    with had(lambda: engines.Podman(world, 'rootless', world.uid, world.gid)) as p:
+        p.load()
+        yield p
+
+
+@pytest.fixture(scope='session')
+def registry(world):
+    with had(lambda: engines.Registry(world)) as r:
+        yield r
+
+
+@pytest.fixture(scope='session')
+def hello(world):
+    """A server of the tests in the world: its port."""
+    with had(world.server) as s:
+        yield s.port
+
+
+@contextlib.contextmanager
+def had(make):
+    try:
+        thing = make()
+    except engines.Missing as e:
+        skip(str(e))
+    try:
+        yield thing
+    finally:
+        thing.end()
+
+
+def settle(person, world, engine=None):
+    """The user works in the world from now on, with this engine."""
+    person.world = world
+    if engine:
+        person.env.update({k: v for k, v in engine.env.items() if k != 'HOME'})
+    return person
