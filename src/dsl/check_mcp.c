@@ -1,4 +1,5 @@
-/* MCP servers: that each can be started or reached (C025, C038), and that a browser's server finds a browser (C060). */
+/* MCP servers: that each can be started or reached, that nodes name those that there are (C025), how to be known to
+ * one (C038), and that a browser's server finds a browser (C060). */
 #include "checks.h"
 
 #include <base/mem.h>
@@ -32,10 +33,18 @@ static void check_transport(struct check *c, const struct dsl_mcp_server *s)
 
 static void check_auth(struct check *c, const struct dsl_mcp_server *s)
 {
-	if (!s->auth.pos.line || (s->auth.type.s && strcmp(s->auth.type.s, "oauth2") == 0))
+	bool bearer = s->auth.type.s && strcmp(s->auth.type.s, "bearer") == 0;
+
+	if (!s->auth.pos.line)
 		return;
-	diag_error(c->f, "C038", s->auth.type.s ? s->auth.type.pos : s->auth.pos, "use type: oauth2, or remove auth",
-		   "the auth type \"%.100s\" is not supported", s->auth.type.s ? s->auth.type.s : "");
+	if (bearer && !s->auth.token.pos.line)
+		diag_error(c->f, "C038", s->auth.pos, "add token: \"${NAME}\", with a variable that holds it",
+			   "the MCP server \"%s\" has auth of type bearer without a token", s->name.s);
+	if (bearer || (s->auth.type.s && strcmp(s->auth.type.s, "oauth2") == 0))
+		return;
+	diag_error(c->f, "C038", s->auth.type.s ? s->auth.type.pos : s->auth.pos,
+		   "use type: bearer or oauth2, or remove auth", "the auth type \"%.100s\" is not supported",
+		   s->auth.type.s ? s->auth.type.s : "");
 }
 
 static bool mentions(const struct dsl_str *s, const char *word)
@@ -68,8 +77,27 @@ static void check_browser(struct check *c, const struct dsl_mcp_server *s)
 			   s->name.s, image->s);
 }
 
+/* With autoload_project a name may stand in .mcp.json, which is not looked at here. */
+static void check_named(struct check *c, const struct dsl_mcp *mcp, bool autoload)
+{
+	for (size_t i = 0; i < mcp->servers.n && !autoload; i++) {
+		const struct dsl_str *name = &mcp->servers.v[i];
+		if (!dsl_find_mcp_server(c->f, name->s))
+			diag_error(c->f, "C025", name->pos,
+				   "declare it (mcp_server NAME:), or write autoload_project: true",
+				   "there is no MCP server \"%.100s\"", name->s);
+	}
+}
+
 void check_mcp(struct check *c)
 {
+	bool autoload = c->w->mcp.autoload_project.v;
+
+	check_named(c, &c->w->mcp, autoload);
+	for (size_t i = 0; i < c->f->n_nodes; i++) {
+		const struct dsl_mcp *mcp = &c->f->nodes[i]->mcp;
+		check_named(c, mcp, mcp->autoload_project.set ? mcp->autoload_project.v : autoload);
+	}
 	for (size_t i = 0; i < c->f->n_mcp_servers; i++) {
 		check_transport(c, c->f->mcp_servers[i]);
 		check_auth(c, c->f->mcp_servers[i]);

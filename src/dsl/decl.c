@@ -297,9 +297,13 @@ static const struct word transport_words[] = {{"stdio", DSL_STDIO}, {"http", DSL
 
 #define AUTH(field) (offsetof(struct dsl_mcp_server, auth.field) - offsetof(struct dsl_mcp_server, auth))
 static const struct prop auth_rows[] = {
-	{"type", PROP_STRING, AUTH(type)},	     {"auth_url", PROP_STRING, AUTH(auth_url)},
-	{"token_url", PROP_STRING, AUTH(token_url)}, {"revoke_url", PROP_STRING, AUTH(revoke_url)},
-	{"client_id", PROP_STRING, AUTH(client_id)}, {"scopes", PROP_LIST, AUTH(scopes)},
+	{"type", PROP_STRING, AUTH(type)},
+	{"token", PROP_STRING, AUTH(token)},
+	{"auth_url", PROP_STRING, AUTH(auth_url)},
+	{"token_url", PROP_STRING, AUTH(token_url)},
+	{"revoke_url", PROP_STRING, AUTH(revoke_url)},
+	{"client_id", PROP_STRING, AUTH(client_id)},
+	{"scopes", PROP_LIST, AUTH(scopes)},
 };
 static const struct props auth_props = {"auth", auth_rows, ARRAY_LEN(auth_rows)};
 

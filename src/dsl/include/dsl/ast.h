@@ -55,7 +55,7 @@ struct dsl_mcp_server {
 	struct dsl_bool sandboxed;
 	struct {
 		struct dsl_pos pos; /* line 0: no auth block */
-		struct dsl_str type, auth_url, token_url, revoke_url, client_id;
+		struct dsl_str type, token, auth_url, token_url, revoke_url, client_id;
 		struct dsl_list scopes;
 	} auth;
 };
