@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+struct backend_run;
 struct dsl_file;
 struct dsl_node;
 struct dsl_schema;
@@ -32,7 +33,9 @@ struct agent_task {
 /* What one node execution is given. Everything is borrowed until done was called. */
 struct node_task {
 	uv_loop_t *loop;
-	struct session *session; /* started */
+	struct session *session;     /* started */
+	struct backend_run *shared;  /* what the run's nodes share (backend/run.h); NULL: a tool that needs none */
+	const char *const *host_env; /* of the user, NULL-terminated: where keys are; never handed on */
 	struct store_run *run;
 	const char *node_id;
 	const char *text;	/* tool: the command or the script with its templates filled in */
