@@ -52,6 +52,7 @@ void branch_remove(struct engine *en, struct branch *b)
 		en->branches_end = p;
 	json_decref(b->input);
 	json_decref(b->answers);
+	json_decref(b->conversation);
 	free(b->interaction);
 	free(b->id);
 	free(b);

@@ -16,9 +16,10 @@ struct branch {
 	enum branch_state state;
 	const struct dsl_node *node;
 	json_t *input;
-	char *interaction; /* human: the question that waits; NULL: none */
-	bool asked;	   /* somebody is being asked right now */
-	json_t *answers;   /* human: what resume brought, an object that was checked */
+	char *interaction;    /* human: the question that waits; NULL: none */
+	bool asked;	      /* somebody is being asked right now */
+	json_t *answers;      /* human: what resume brought, an object that was checked */
+	json_t *conversation; /* that its latest agent left (conversation.c); NULL: none */
 	struct branch *next;
 };
 

@@ -211,6 +211,7 @@ static int put_on_edge(struct engine *en, struct group *g, const struct dsl_edge
 		return r;
 	g->active++;
 	struct branch *b = branch_new(en, branch_name(g, edge->to.s), g, edge->dst, NULL);
+	b->conversation = json_incref(g->parent->conversation);
 	branch_go(en, b, edge->dst, input);
 	return 0;
 }

@@ -112,7 +112,7 @@ static struct branch *branch_of(const struct engine *en, const json_t *ev)
 	return NULL;
 }
 
-static void finish(struct engine *en, struct branch *b, const json_t *data)
+static void finish(struct engine *en, struct branch *b, json_t *data)
 {
 	const json_t *tokens = json_object_get(data, "_tokens"), *cost = json_object_get(data, "_cost_usd");
 	const json_t *ms = json_object_get(data, "duration_ms");
@@ -125,6 +125,7 @@ static void finish(struct engine *en, struct branch *b, const json_t *data)
 	}
 	const struct node_result r = {
 		.output = output,
+		.details = data,
 		.tokens = tokens ? json_integer_value(tokens) : -1,
 		.cost_usd = cost ? json_number_value(cost) : -1,
 	};
@@ -139,7 +140,7 @@ static void finish(struct engine *en, struct branch *b, const json_t *data)
 static void apply(struct engine *en, const json_t *ev)
 {
 	const char *type = json_get_str(ev, "type");
-	const json_t *data = json_object_get(ev, "data");
+	json_t *data = json_object_get(ev, "data");
 	struct branch *b = branch_of(en, ev);
 
 	if (!b || !type)

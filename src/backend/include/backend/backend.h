@@ -28,6 +28,14 @@ struct agent_task {
 	 * with multi {"targets": [NAME, …]}, at least one. */
 	const char *const *choices;
 	bool multi;
+	/* The conversation to go on with, as the details of an earlier node of this backend gave it by _session_id and
+	 * _session_state (an opaque value); NULL: a new one. An id may also come from the workflow, so it is hostile.
+	 */
+	const char *session_id;
+	const json_t *session_state;
+	bool fork_session;	     /* leave the earlier one as it is */
+	bool session_optional;	     /* begin a new one when it is gone */
+	const char *const *host_env; /* of iterion itself, NULL-terminated: for the keys of the backend's own process */
 };
 
 /* What one node execution is given. Everything is borrowed until done was called. */
