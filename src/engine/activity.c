@@ -1,5 +1,6 @@
 /* Nodes under way in a backend: what they are given is made here and lives until they answer. */
 #include "branch.h"
+#include "conversation.h"
 #include "kinds.h"
 #include "values.h"
 
@@ -129,8 +130,9 @@ static int prepare_agent(struct activity *a, const struct dsl_schema *schema, st
 		.schema = schema,
 		.choices = a->choices,
 		.multi = n->multi.v,
+		.host_env = a->en->p.host_env,
 	};
-	return 0;
+	return conversation_choose(b, a->ops, &a->agent, e);
 }
 
 int activity_start(struct engine *en, struct branch *b, struct err *e)

@@ -50,11 +50,7 @@ static int check_agent(const struct dsl_node *n, struct err *e)
 {
 	int r = 0;
 
-	if (n->session.v == DSL_INHERIT || n->session.v == DSL_FORK) {
-		r = err_set(e, ERR_PREFLIGHT, ENOTSUP, "node %s: session: %s; this build begins every session anew",
-			    n->name.s, n->session.v == DSL_FORK ? "fork" : "inherit");
-		err_hint(e, "write `session: fresh`, and pass what the node must know by its input");
-	} else if (n->kind == DSL_HUMAN && n->interaction.v == DSL_INTERACT_LLM_OR_HUMAN) {
+	if (n->kind == DSL_HUMAN && n->interaction.v == DSL_INTERACT_LLM_OR_HUMAN) {
 		r = err_set(e, ERR_PREFLIGHT, ENOTSUP, "node %s: interaction: llm_or_human is not part of this build",
 			    n->name.s);
 		err_hint(e, "write `interaction: human` or `interaction: llm`");

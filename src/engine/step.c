@@ -11,6 +11,7 @@
  * checkpoint is made safe together with the run's final state; until then, while a sandbox is being stopped, a plain
  * write guards it against a kill. */
 #include "branch.h"
+#include "conversation.h"
 #include "value.h"
 #include "kinds.h"
 #include "state.h"
@@ -144,7 +145,7 @@ static void emit_failed(struct engine *en, const struct branch *b, const struct 
 }
 
 /* Makes the output known: to templates, to the checkpoint, to who watches. */
-static void record(struct engine *en, const struct branch *b, const struct node_result *r, uint64_t duration_ms)
+static void record(struct engine *en, struct branch *b, const struct node_result *r, uint64_t duration_ms)
 {
 	const char *name = b->node->name.s;
 	json_t *history = en->nodes[b->node->index].history;
@@ -169,6 +170,7 @@ static void record(struct engine *en, const struct branch *b, const struct node_
 	if (r->cost_usd >= 0)
 		json_put(d, "_cost_usd", json_real(r->cost_usd));
 	engine_emit(en, "node_finished", b->id, name, d);
+	conversation_note(b, en->nodes[b->node->index].ops, r->details);
 	if (b->node->publish.s)
 		artifact_publish(en, b->id, b->node, r->output);
 	en->last_node = name;
