@@ -33,6 +33,7 @@ const struct container_engine engine_docker = {
 	.socket = "/var/run/docker.sock",
 	.probe = {"version", "--format", "{{.Server.Version}}"},
 	.tmpfs_owner = true,
+	.buildx = true,
 };
 
 const struct container_engine engine_podman = {

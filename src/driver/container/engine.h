@@ -12,6 +12,7 @@ struct container_engine {
 	const char *socket;	   /* where its daemon listens by default; NULL: it has no daemon */
 	const char *probe[3];	   /* the words that ask whether it answers */
 	bool tmpfs_owner;	   /* --tmpfs takes uid= and gid= */
+	bool buildx;		   /* builds by a plugin where that is installed */
 	bool keep_id;		   /* without root its containers have a user namespace: --userns=keep-id */
 };
 
