@@ -60,6 +60,13 @@ struct channel *channel_new(int fd, const struct guest_config *cfg)
 	return c;
 }
 
+void channel_end(struct channel *c)
+{
+	/* A socket that cannot take it belongs to a guest that is gone or hangs; whoever calls this makes sure. */
+	if (!c->closed)
+		(void)!frame_send(c->conn, GUEST_END, 0, "", 0, NULL, 0);
+}
+
 static void finish(struct remote_exec *x, struct exec_status st)
 {
 	if (x->base.done)

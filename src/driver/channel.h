@@ -26,6 +26,9 @@ int channel_attach(struct channel *c, uv_loop_t *loop, const struct channel_call
 int channel_exec(struct channel *c, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
 		 struct err *e) __attribute__((warn_unused_result));
 
+/* Tells the guest to end at once; for sandboxes whose PID 1 this process cannot kill itself. */
+void channel_end(struct channel *c);
+
 /* Handles what has arrived but was not read yet (the last words of a guest that ended). */
 void channel_drain(struct channel *c);
 

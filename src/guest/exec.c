@@ -6,6 +6,7 @@
 #include "guest.h"
 
 #include <base/buf.h>
+#include <base/cleanup.h>
 #include <base/mem.h>
 #include <base/pack.h>
 #include <base/spawn.h>
@@ -26,16 +27,18 @@ struct running {
 
 struct exec_table {
 	struct frame_conn *conn;
+	bool own_env;
 	struct running *v;
 	size_t n;
 	size_t cap;
 };
 
-struct exec_table *exec_table_new(struct frame_conn *conn)
+struct exec_table *exec_table_new(struct frame_conn *conn, uint32_t ways)
 {
 	struct exec_table *t = xcalloc(1, sizeof *t);
 
 	t->conn = conn;
+	t->own_env = ways & GUEST_WAY_OWN_ENV;
 	return t;
 }
 
@@ -70,9 +73,41 @@ static int own_null(int fd)
 	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? -1 : fd;
 }
 
+static bool has_name(char *const *env, const char *entry)
+{
+	size_t len = strcspn(entry, "=") + 1;
+
+	for (; *env; env++)
+		if (strncmp(*env, entry, len) == 0)
+			return true;
+	return false;
+}
+
+/* The exec's environment with what only init's has behind it, and a PATH in any case; the array is the caller's, its
+ * strings are not. */
+static char **over_own_env(char *const *env)
+{
+	static char default_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	size_t n = 0, own = 0;
+
+	while (env[n])
+		n++;
+	while (environ[own])
+		own++;
+	char **all = xcalloc(n + own + 2, sizeof *all);
+	memcpy(all, env, n * sizeof *all);
+	for (char *const *v = environ; *v; v++)
+		if (strchr(*v, '=') && !has_name(env, *v))
+			all[n++] = *v;
+	if (!has_name(all, default_path))
+		all[n] = default_path;
+	return all;
+}
+
 int exec_table_start(struct exec_table *t, const struct frame *f)
 {
 	struct guest_exec x;
+	auto_free char **env = NULL;
 	pid_t pid;
 
 	int r = guest_exec_unpack(f, &x);
@@ -81,10 +116,12 @@ int exec_table_start(struct exec_table *t, const struct frame *f)
 			guest_exec_done(&x);
 		return -EPROTO;
 	}
+	if (t->own_env)
+		env = over_own_env(x.env);
 	struct spawn_opts o = {
 		.file = x.argv[0],
 		.argv = x.argv,
-		.envp = x.env,
+		.envp = env ? env : x.env,
 		.stdio = {own_null(f->fds[0]), own_null(f->fds[1]), own_null(f->fds[2])},
 		.cwd = x.cwd[0] ? x.cwd : NULL,
 		.new_session = true,

@@ -16,7 +16,8 @@ int guest_listen(uint16_t port, int ret_fds[2], struct err *e) __attribute__((wa
 
 /* The programs that were asked for and still run. */
 struct exec_table;
-struct exec_table *exec_table_new(struct frame_conn *conn);
+/* ways: enum guest_way. */
+struct exec_table *exec_table_new(struct frame_conn *conn, uint32_t ways);
 void exec_table_free(struct exec_table *t);
 /* Handles GUEST_EXEC and GUEST_SIGNAL: 0, or -errno when the channel itself is broken. */
 int exec_table_start(struct exec_table *t, const struct frame *f) __attribute__((warn_unused_result));

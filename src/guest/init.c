@@ -2,14 +2,15 @@
  *
  * It starts confined (the driver did that before exec) and is the only process of the sandbox that the host talks to.
  * Stages, each of which may assume the ones before it:
- *   1. block every signal and read SIGCHLD from a descriptor; become undumpable, so that no process of the same user
- *      can trace it, read its memory or its descriptors;
- *   2. read the configuration, which the host wrote before we existed;
+ *   1. block every signal and read SIGCHLD and SIGTERM from a descriptor; become undumpable, so that no process of the
+ *      same user can trace it, read its memory or its descriptors;
+ *   2. have the control channel (inherited, or in a container by connecting to the host's socket) and read the
+ *      configuration, which the host writes as its first words;
  *   3. prove from inside that the isolation asked for is there; when a forbidden thing works, say so and end;
  *   4. open the sandbox's listening sockets and hand them out: from then on only the proxy holds them;
- *   5. serve execs and reap until the channel closes.
- * When PID 1 ends the kernel kills whatever else runs in its namespace (pid_namespaces(7)). It must never wait for a
- * child, never write to a descriptor of a node, and never trust a frame. */
+ *   5. serve execs and reap until the host says to end, somebody outside sends SIGTERM, or the channel has been closed
+ * for a while. When PID 1 ends the kernel kills whatever else runs in its namespace (pid_namespaces(7)). It must never
+ * wait for a child, never write to a descriptor of a node, and never trust a frame. */
 #include "guest.h"
 
 #include <base/buf.h>
@@ -20,9 +21,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static void send_failure(struct frame_conn *conn, const struct err *e)
@@ -33,14 +38,15 @@ static void send_failure(struct frame_conn *conn, const struct err *e)
 		(void)!frame_send(conn, GUEST_FAILED, 0, b.data, b.len, NULL, 0);
 }
 
-/* Stage 1. Returns the descriptor of SIGCHLD. */
+/* Stage 1. Returns the descriptor of SIGCHLD and SIGTERM. */
 static int protect_self(struct err *e)
 {
-	sigset_t all, chld;
+	sigset_t all, read_here;
 
 	sigfillset(&all);
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
+	sigemptyset(&read_here);
+	sigaddset(&read_here, SIGCHLD);
+	sigaddset(&read_here, SIGTERM);
 	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
 		return err_sys(e, errno, "block signals");
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -48,7 +54,7 @@ static int protect_self(struct err *e)
 	/* A setting of the first instruction is not the same as one that holds now: prove it. */
 	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return err_set(e, ERR_SANDBOX, EPERM, "init can be traced although it was made undumpable");
-	int fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	int fd = signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? err_sys(e, errno, "open a signalfd") : fd;
 }
 
@@ -82,6 +88,8 @@ static int start_up(struct frame_conn *conn, struct guest_config *cfg, struct er
 static int handle_frame(struct exec_table *t, const struct frame *f)
 {
 	switch (f->type) {
+	case GUEST_END:
+		return -ESHUTDOWN;
 	case GUEST_EXEC:
 		return exec_table_start(t, f);
 	case GUEST_SIGNAL:
@@ -101,6 +109,22 @@ static int serve_frames(struct frame_conn *conn, struct exec_table *t)
 	return r;
 }
 
+/* Handles the signals that came: 0, -ESHUTDOWN when init is to end, or what reaping says. A SIGTERM counts when it
+ * comes from outside, whose numbers are 0 here (an engine's `stop`): no program inside ends init. */
+static int handle_signals(struct exec_table *t, int sigfd)
+{
+	struct signalfd_siginfo si;
+	int r = 0;
+
+	while (r == 0 && read(sigfd, &si, sizeof si) == sizeof si) {
+		if (si.ssi_signo == SIGTERM)
+			r = si.ssi_pid == 0 ? -ESHUTDOWN : 0;
+		else
+			r = exec_table_reap(t);
+	}
+	return r;
+}
+
 /* After the channel closed: what runs may go on for a while (the host may come back only by a new sandbox). */
 static void linger(struct exec_table *t, int sigfd, uint32_t ms)
 {
@@ -108,16 +132,15 @@ static void linger(struct exec_table *t, int sigfd, uint32_t ms)
 
 	for (uint64_t now = clock_ms(); now < end; now = clock_ms()) {
 		struct pollfd p = {.fd = sigfd, .events = POLLIN};
-		struct signalfd_siginfo si;
-		if (poll(&p, 1, (int)(end - now)) > 0 && read(sigfd, &si, sizeof si) > 0)
-			(void)!exec_table_reap(t);
+		if (poll(&p, 1, (int)(end - now)) > 0 && handle_signals(t, sigfd) == -ESHUTDOWN)
+			break;
 	}
 }
 
 /* Stage 5. */
-static void serve(struct frame_conn *conn, int sigfd, uint32_t linger_ms)
+static void serve(struct frame_conn *conn, int sigfd, const struct guest_config *cfg)
 {
-	struct exec_table *t = exec_table_new(conn);
+	struct exec_table *t = exec_table_new(conn, cfg->ways);
 	struct pollfd p[2] = {{.fd = frame_conn_fd(conn)}, {.fd = sigfd, .events = POLLIN}};
 	int r = 0;
 
@@ -125,30 +148,49 @@ static void serve(struct frame_conn *conn, int sigfd, uint32_t linger_ms)
 		p[0].events = (short)(POLLIN | (frame_wants_write(conn) ? POLLOUT : 0));
 		if (poll(p, 2, -1) < 0)
 			break;
-		struct signalfd_siginfo si;
-		if (p[1].revents && read(sigfd, &si, sizeof si) > 0)
-			r = exec_table_reap(t);
+		if (p[1].revents)
+			r = handle_signals(t, sigfd);
 		if (r >= 0 && p[0].revents)
 			r = serve_frames(conn, t);
 	}
-	linger(t, sigfd, linger_ms);
+	if (r != -ESHUTDOWN)
+		linger(t, sigfd, cfg->linger_ms);
 	exec_table_free(t);
 }
 
+/* The host's listening socket, which it closes once we are connected. Returns the descriptor or -errno. */
+static int dial(const char *path, struct err *e)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (strlen(path) >= sizeof sa.sun_path)
+		return err_set(e, ERR_INPUT, ENAMETOOLONG, "connect to %s: the path is too long", path);
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&sa, sizeof sa) < 0)
+		return err_sys(e, errno, "connect to the host at %s", path);
+	return TAKE_FD(fd);
+}
+
+/* `init` takes the channel from descriptor 3, `init PATH` connects to the socket at PATH. */
 int guest_init(int argc, char **argv)
 {
 	struct err e = ERR_INIT;
 	struct guest_config cfg = {0};
 
-	(void)argc;
-	(void)argv;
-	struct frame_conn *conn = frame_conn_new(GUEST_CONTROL_FD, FRAME_MAX_PAYLOAD);
 	auto_fd sigfd = protect_self(&e);
+	int control = argc > 1 && sigfd >= 0 ? dial(argv[1], &e) : GUEST_CONTROL_FD;
+	if (control < 0) {
+		/* Nobody else listens; a container engine keeps what is written here. */
+		fprintf(stderr, "iterion-guest: %s\n", e.msg);
+		return 1;
+	}
+	struct frame_conn *conn = frame_conn_new(control, FRAME_MAX_PAYLOAD);
 	int r = sigfd < 0 ? sigfd : start_up(conn, &cfg, &e);
 	if (r < 0)
 		send_failure(conn, &e);
 	else
-		serve(conn, sigfd, cfg.linger_ms);
+		serve(conn, sigfd, &cfg);
 	frame_conn_free(conn);
 	return r < 0;
 }

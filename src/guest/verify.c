@@ -82,15 +82,32 @@ static int check_own_pids(struct err *e)
 	return getpid() == 1 ? 0 : missing(e, "it does not have process numbers of its own");
 }
 
+/* A container keeps what its image's programs need to change users and owners; what must be gone is what a way to the
+ * host can be made of. */
+static int check_contained(struct err *e)
+{
+	static const int reaching[] = {CAP_SYS_ADMIN,	 CAP_SYS_MODULE,      CAP_SYS_RAWIO, CAP_SYS_BOOT,
+				       CAP_SYS_TIME,	 CAP_DAC_READ_SEARCH, CAP_BPF,	     CAP_MAC_ADMIN,
+				       CAP_MAC_OVERRIDE, CAP_SYSLOG};
+
+	for (size_t i = 0; i < sizeof reaching / sizeof reaching[0]; i++)
+		if (prctl(PR_CAPBSET_READ, reaching[i], 0, 0, 0) == 1)
+			return missing(e, "the container has a capability over the host");
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return missing(e, "no_new_privs is not set");
+	if (mount("iterion", "/proc", "tmpfs", 0, NULL) == 0)
+		return missing(e, "a file system could be mounted");
+	return 0;
+}
+
 int guest_verify(uint32_t checks, struct err *e)
 {
 	static const struct {
 		uint32_t bit;
 		int (*check)(struct err *e);
 	} rows[] = {
-		{GUEST_CHECK_OWN_PIDS, check_own_pids},
-		{GUEST_CHECK_CONFINED, check_confined},
-		{GUEST_CHECK_NO_NETWORK, check_no_network},
+		{GUEST_CHECK_OWN_PIDS, check_own_pids},		  {GUEST_CHECK_CONFINED, check_confined},
+		{GUEST_CHECK_CONTAINED, check_contained},	  {GUEST_CHECK_NO_NETWORK, check_no_network},
 		{GUEST_CHECK_ROOT_READONLY, check_root_readonly},
 	};
 

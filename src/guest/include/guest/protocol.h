@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum {
-	GUEST_PROTOCOL_VERSION = 1,
-	/* The control socket stands here when the guest starts as `init`. */
+	GUEST_PROTOCOL_VERSION = 2,
+	/* The control socket stands here when the guest starts as `init` without a path. */
 	GUEST_CONTROL_FD = 3,
 	/* Most arguments and environment entries of one exec; the kernel's own limit is bytes, not entries. */
 	GUEST_MAX_STRINGS = 256 * 1024,
@@ -17,6 +17,8 @@ enum {
 
 #define GUEST_DIR "/run/iterion/bin"
 #define GUEST_PATH GUEST_DIR "/iterion"
+/* Where a container has the host's listening control socket: `init PATH` connects to it. */
+#define GUEST_CONTROL_SOCKET "/run/iterion/control.sock"
 /* Where the run's folder for files of its own stands inside. */
 #define GUEST_ARTIFACT_FILES "/run/iterion/artifact-files"
 /* Where the files that the run was given stand, read-only. */
@@ -27,6 +29,7 @@ enum guest_frame {
 	GUEST_CONFIG = 1, /* struct guest_config */
 	GUEST_EXEC,	  /* struct guest_exec, three descriptors; stream: a new id */
 	GUEST_SIGNAL,	  /* u32 signal; stream: the exec */
+	GUEST_END,	  /* nothing: end at once, and with it everything inside */
 
 	/* guest to host */
 	GUEST_READY = 64, /* struct guest_ready; descriptors: the terminals' folder if any, then listening sockets */
@@ -40,10 +43,17 @@ enum guest_check {
 	GUEST_CHECK_NO_NETWORK = 2,    /* no way out of this network namespace */
 	GUEST_CHECK_ROOT_READONLY = 4, /* nothing can be made at the top of the file system */
 	GUEST_CHECK_OWN_PIDS = 8,      /* it is PID 1 */
+	GUEST_CHECK_CONTAINED = 16,    /* no_new_privs, and no capability that reaches the host */
+};
+
+/* How the guest serves. */
+enum guest_way {
+	GUEST_WAY_OWN_ENV = 1, /* an exec's environment lies over that of init: a container's is its image's */
 };
 
 struct guest_config {
 	uint32_t checks;      /* enum guest_check, or'ed */
+	uint32_t ways;	      /* enum guest_way, or'ed */
 	uint32_t listen_port; /* where the proxy is reached on 127.0.0.1 and [::1]; 0: nowhere */
 	uint32_t linger_ms;   /* how long to live once the control channel has closed; 0: not at all */
 };
