@@ -5,6 +5,7 @@
  * driver stand in for flags that are missing; what the workflow's own block said is simply read again. */
 #include "commands.h"
 #include "network_flags.h"
+#include "node_sandboxes.h"
 #include "output.h"
 #include "place.h"
 #include "run_choice.h"
@@ -69,6 +70,7 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 	auto_json record = NULL;
 	auto_workflow w = {0};
 	auto_sandbox_choice sandbox = {0};
+	auto_node_sandboxes nodes = {0};
 
 	int r = network_flags_check_resolve(&o->resolve, e);
 	if (r == 0)
@@ -89,6 +91,8 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 	const struct sandbox_flags flags = sandbox_of(o, record);
 	if (r == 0)
 		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
+	if (r == 0)
+		r = node_sandboxes_resolve(&flags, w.file, workspace, &nodes, e);
 	if (r < 0)
 		return r;
 	const struct engine_params p = {
@@ -99,6 +103,7 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 		.source_len = w.len,
 		.sandbox = &sandbox.resolved.spec,
 		.driver = sandbox.driver,
+		.node_sandboxes = nodes.v,
 		.workspace = workspace,
 		.store_dir = store,
 		.run_id = id,

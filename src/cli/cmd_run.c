@@ -3,6 +3,7 @@
  * Everything that can be wrong with what the user gave is found before the engine makes anything: file, workspace,
  * store, sandbox. Then the engine runs it (run_engine.c). */
 #include "commands.h"
+#include "node_sandboxes.h"
 #include "output.h"
 #include "place.h"
 #include "run_engine.h"
@@ -43,6 +44,7 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 	auto_free char *workspace = NULL, *store = NULL;
 	auto_workflow w = {0};
 	auto_sandbox_choice sandbox = {0};
+	auto_node_sandboxes nodes = {0};
 
 	int r = network_flags_check_resolve(&o->resolve, e);
 	if (r == 0)
@@ -53,6 +55,8 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		r = place_store(o->store_dir, workspace, &store, e);
 	if (r == 0)
 		r = sandbox_flags_resolve(&o->sandbox, NULL, w.file, workspace, &sandbox, e);
+	if (r == 0)
+		r = node_sandboxes_resolve(&o->sandbox, w.file, workspace, &nodes, e);
 	if (r < 0)
 		return r;
 	const struct engine_params p = {
@@ -63,12 +67,14 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.source_len = w.len,
 		.sandbox = &sandbox.resolved.spec,
 		.driver = sandbox.driver,
+		.node_sandboxes = nodes.v,
 		.workspace = workspace,
 		.store_dir = store,
 		.run_id = o->run_id,
 		.run_name = o->name,
 		.vars = (const char *const *)o->vars.v,
 		.preset = o->preset,
+		.attachments = (const char *const *)o->attachments.v,
 		.host_env = (const char *const *)environ,
 		.resolve = (const char *const *)o->resolve.v,
 		.timeout_ms = o->timeout_ms,

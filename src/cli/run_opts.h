@@ -11,6 +11,7 @@
 struct run_opts {
 	struct strv vars;
 	const char *preset;
+	struct strv attachments;
 	const char *run_id;
 	const char *name;
 	const char *store_dir;
@@ -43,6 +44,11 @@ extern const char *const run_log_levels[];
 		 .value = "NAME",                                                                                      \
 		 .offset = offsetof(struct run_opts, preset),                                                          \
 		 .help = "one of the workflow's presets; --var comes over it"},                                        \
+		{.name = "attachment",                                                                                 \
+		 .kind = OPTION_LIST,                                                                                  \
+		 .value = "NAME=FILE",                                                                                 \
+		 .offset = offsetof(struct run_opts, attachments),                                                     \
+		 .help = "a file for an attachment that the workflow declares"},                                       \
 		{.name = "name",                                                                                       \
 		 .kind = OPTION_STRING,                                                                                \
 		 .value = "NAME",                                                                                      \

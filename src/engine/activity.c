@@ -2,6 +2,7 @@
 #include "branch.h"
 #include "conversation.h"
 #include "kinds.h"
+#include "place.h"
 #include "values.h"
 
 #include <base/buf.h>
@@ -88,6 +89,7 @@ static int render(const struct engine *en, const struct branch *b, const struct 
 	struct node_scope s;
 
 	scope_init(&s, en, b->input, NULL);
+	s.place = en->nodes[b->node->index].place;
 	int r = template_render(t->t, &s.scope, &text, e);
 	if (r == -ENOBUFS) {
 		(void)err_set(e, ERR_NODE, E2BIG, "its text is longer than %d bytes with all values filled in",
@@ -175,9 +177,18 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 	return 0;
 }
 
-const struct branch *activity_only(const struct engine *en)
+const struct branch *activity_only(const struct engine *en, const struct place *place)
 {
-	return en->n_activities == 1 ? en->activities->branch : NULL;
+	const struct branch *only = NULL;
+
+	for (const struct activity *a = en->activities; a; a = a->next) {
+		if (en->nodes[a->branch->node->index].place != place)
+			continue;
+		if (only)
+			return NULL;
+		only = a->branch;
+	}
+	return only;
 }
 
 void activity_cancel_all(struct engine *en, enum node_cancel how)

@@ -184,6 +184,8 @@ int edge_input(const struct engine *en, const struct branch *b, const struct dsl
 	}
 	auto_json input = json_object();
 	scope_init(&s, en, b->input, output);
+	if (edge->dst)
+		s.place = en->nodes[edge->dst->index].place;
 	for (size_t i = 0; i < edge->n_with; i++) {
 		json_t *v = NULL;
 		int r = template_value(edge->with[i].value.t, &s.scope, &v, e);

@@ -7,6 +7,7 @@
 #include "branch.h"
 #include "worktree_run.h"
 #include "kinds.h"
+#include "place.h"
 #include "state.h"
 
 #include <base/cleanup.h>

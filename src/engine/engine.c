@@ -6,6 +6,7 @@
  * up. Everything after that happens in callbacks on the caller's loop: nodes in step.c, the way between them in edge.c,
  * branch.c and group.c, the end in end.c. */
 #include "branch.h"
+#include "place.h"
 #include "worktree_run.h"
 #include "state.h"
 #include "values.h"
@@ -74,7 +75,9 @@ int engine_new(const struct engine_params *p, struct engine **ret, struct err *e
 	for (size_t i = 0; r == 0 && i < p->file->n_nodes; i++)
 		r = preflight_backend(p, p->file->nodes[i], &en->nodes[i].ops, e);
 	if (r == 0)
-		r = p->resume ? resume_load(en, e) : 0;
+		r = places_plan(en, e);
+	if (r == 0)
+		r = p->resume ? resume_load(en, e) : attachments_open(p, &en->given, e);
 	if (r == 0)
 		r = run_tree_plan(en, e);
 	if (r < 0) {
@@ -121,8 +124,8 @@ static void flush_early(struct engine *en)
 	size_t i;
 	json_t *item;
 
-	json_array_foreach(early, i, item)
-		engine_emit(en, json_get_str(item, "type"), NULL, NULL, json_incref(json_object_get(item, "data")));
+	json_array_foreach(early, i, item) engine_emit(en, json_get_str(item, "type"), NULL, json_get_str(item, "node"),
+						       json_incref(json_object_get(item, "data")));
 	json_decref(early);
 }
 
@@ -209,8 +212,12 @@ static int create_run(struct engine *en, struct err *e)
 		.inputs = en->vars,
 		.sandbox = sandbox,
 	};
+		.attachments = en->given.v,
+		.n_attachments = en->given.n,
 
-	return store_run_create(&sp, &en->run, e);
+	int r = store_run_create(&sp, &en->run, e);
+	attachments_done(&en->given);
+	return r;
 }
 
 static void go(struct engine *en, int r, const struct err *failed)
@@ -281,6 +288,7 @@ void engine_free(struct engine *en)
 	for (size_t i = 0; i < en->p.file->n_nodes; i++) {
 		json_decref(en->nodes[i].history);
 		free(en->nodes[i].joins);
+	attachments_done(&en->given);
 	}
 	for (size_t i = 0; i < en->n_loops; i++)
 		json_decref(en->loops[i].previous_output);

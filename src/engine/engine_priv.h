@@ -1,6 +1,8 @@
 /* The state of one run, and what the engine's parts offer each other. */
 #pragma once
 
+#include "attachment.h"
+
 #include <backend/backend.h>
 #include <base/err.h>
 #include <base/str.h>
@@ -17,7 +19,7 @@ struct activity;
 struct branch;
 struct group;
 struct large;
-struct session;
+struct place;
 
 enum phase {
 	PHASE_NEW,	/* nothing was started */
@@ -26,16 +28,6 @@ enum phase {
 	PHASE_ENDING,	/* the outcome is known; nodes under way are being stopped */
 	PHASE_STOPPING, /* sandboxes stop */
 	PHASE_ENDED,
-};
-
-/* A place that nodes run in: one session, by the spec it was made from. */
-struct place {
-	struct engine *en;
-	const struct sandbox_spec *spec;
-	struct session *session;
-	bool isolated; /* a real sandbox: the spec's environment applies */
-	bool started;  /* session_start was called */
-	bool stopped;
 };
 
 struct loop_state {
@@ -80,9 +72,11 @@ struct engine {
 
 	struct place *places; /* the run's own first */
 	size_t n_places;
-	unsigned starting; /* places whose start has not been answered */
-	struct run_tree *tree; /* worktree_run.c; NULL: nodes work in the workspace itself */
-	json_t *early;	   /* sandbox events that came before run_started */
+	unsigned starting;	  /* of those that must be up before the first node, how many are not */
+	struct attachments given; /* until they are copied */
+	char *attachments_dir;	  /* NULL: none */
+	struct run_tree *tree;	  /* worktree_run.c; NULL: nodes work in the workspace itself */
+	json_t *early;		  /* sandbox events that came before run_started */
 
 	json_t *vars;		  /* name → value */
 	json_t *artifacts;	  /* name → value */
@@ -163,18 +157,9 @@ int step_check(const struct engine *en, const struct dsl_node *n, json_t *output
 /* --- activity.c: nodes under way in a backend --- */
 
 int activity_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
-/* The branch of the only node under way; NULL when there is none, or more than one. */
-const struct branch *activity_only(const struct engine *en);
+/* The branch of the only node under way in a place; NULL when there is none, or more than one. */
+const struct branch *activity_only(const struct engine *en, const struct place *place);
 void activity_cancel_all(struct engine *en, enum node_cancel how);
-
-/* --- place.c --- */
-
-int places_new(struct engine *en, struct err *e) __attribute__((warn_unused_result));
-void places_start(struct engine *en);
-/* Stops all; engine_check_end is called after each. */
-void places_stop(struct engine *en);
-bool places_stopped(const struct engine *en);
-void places_free(struct engine *en);
 
 /* --- preflight.c --- */
 

@@ -1,7 +1,7 @@
 /* The environment of a node: made from nothing, so that no key of the user's shell reaches a program of a workflow.
  * A few names come from the host; in a sandbox the spec's variables come over them; the run's own come last and cannot
  * be replaced. */
-#include "engine_priv.h"
+#include "place.h"
 
 #include <base/mem.h>
 #include <driver/session.h>
@@ -44,7 +44,7 @@ static void add_list(struct strv *to, const struct strv *from)
 void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to)
 {
 	/* An image has programs of its own, in places that the host's PATH says nothing about. */
-	bool image = place->isolated && (place->spec->image || place->spec->build.dockerfile);
+	bool image = place->isolated && (place->spec.image || place->spec.build.dockerfile);
 	const char *path = host_value(en, "PATH");
 	const char *lang = host_value(en, "LANG");
 	const char *term = host_value(en, "TERM");
@@ -56,8 +56,8 @@ void env_build(const struct engine *en, const struct place *place, const char *n
 	set(to, "TERM", term ? term : "dumb");
 	set(to, "TZ", host_value(en, "TZ"));
 	if (place->isolated) {
-		add_list(to, &place->spec->env);
-		devcontainer_apply_remote_env(to, &place->spec->remote_env);
+		add_list(to, &place->spec.env);
+		devcontainer_apply_remote_env(to, &place->spec.remote_env);
 	}
 	set(to, "ITERION_RUN_ID", en->run_id);
 	set(to, "ITERION_RUN_NAME", en->p.run_name);

@@ -1,47 +1,151 @@
-/* Where nodes run: the run's own sandbox (or the host, when it has none), and the host for nodes that say `sandbox:
- * none`. Each place is a session of the driver layer, found by its spec; nodes with equal specs share one. The session
- * of the run is made first and early, because making it forks what it needs while this process is small. */
+/* Where nodes run: the run's own sandbox (or the host, when it has none), the host for nodes that say `sandbox: none`,
+ * and a sandbox for each different description that nodes have of their own.
+ *
+ * Each place is a session of the driver layer, found by its spec; nodes with equal specs share one. They are planned
+ * with everything else that is checked before the run exists. All sessions are made at once and early, while this
+ * process is small, because making one forks its proxy, and so that what is wrong with any of them is known before a
+ * node has run. The run's own place starts before the first node; a node's is only started when the first of its nodes
+ * is next, and that node waits for it. All live until the run ends. */
+#include "place.h"
 #include "branch.h"
+#include "worktree_run.h"
 
+#include <base/cleanup.h>
+#include <base/err.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <driver/driver.h>
 #include <driver/session.h>
 #include <dsl/sandbox_block.h>
-#include <sandbox/spec.h>
 
+#include <errno.h>
 #include <stdlib.h>
 
-enum { PLACES_MAX = 2 };
+enum { PLACES_MAX = 64 };
 
-static const struct sandbox_spec *host_spec(void)
+static const struct engine_sandbox host = {.spec = &(const struct sandbox_spec){.mode = SANDBOX_NONE}};
+
+static struct engine_sandbox sandbox_of(const struct engine *en, const struct dsl_node *n)
 {
-	static const struct sandbox_spec spec = {.mode = SANDBOX_NONE};
+	const struct engine_params *p = &en->p;
 
-	return &spec;
+	if (p->node_sandboxes && p->node_sandboxes[n->index].spec)
+		return p->node_sandboxes[n->index];
+	if (n->sandbox && n->sandbox->mode.v == DSL_SANDBOX_NONE)
+		return host;
+	return (struct engine_sandbox){.spec = p->sandbox, .driver = p->driver};
+}
+
+/* On the host there is nothing that could differ. */
+static bool is_same(const struct place *pl, const struct engine_sandbox *s)
+{
+	if (!pl->isolated || s->spec->mode == SANDBOX_NONE)
+		return !pl->isolated && s->spec->mode == SANDBOX_NONE;
+	return str_eq(pl->driver, s->driver) && sandbox_spec_equal(&pl->spec, s->spec);
+}
+
+static struct place *find_or_add(struct engine *en, const struct engine_sandbox *s, struct err *e)
+{
+	for (size_t i = 0; i < en->n_places; i++)
+		if (is_same(&en->places[i], s))
+			return &en->places[i];
+	if (en->n_places == PLACES_MAX) {
+		(void)err_set(e, ERR_PREFLIGHT, E2BIG, "sandboxes: the workflow has more than %d different ones",
+			      PLACES_MAX);
+		err_hint(e, "let nodes share one: equal sandbox blocks do");
+		return NULL;
+	}
+	struct place *pl = &en->places[en->n_places++];
+	*pl = (struct place){.en = en, .driver = s->driver, .isolated = s->spec->mode != SANDBOX_NONE};
+	sandbox_spec_copy(&pl->spec, s->spec);
+	return pl;
+}
+
+int places_plan(struct engine *en, struct err *e)
+{
+	const struct dsl_file *f = en->p.file;
+	const struct engine_sandbox own = {.spec = en->p.sandbox, .driver = en->p.driver};
+
+	en->places = xcalloc(PLACES_MAX, sizeof *en->places);
+	if (!find_or_add(en, &own, e))
+		return -E2BIG;
+	for (size_t i = 0; i < f->n_nodes; i++) {
+		const struct engine_sandbox s = sandbox_of(en, f->nodes[i]);
+		en->nodes[i].place = find_or_add(en, &s, e);
+		if (!en->nodes[i].place)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+/* Whether it is for some nodes only, and waits for the first of them. */
+static bool is_late(const struct place *pl)
+{
+	return pl->isolated && pl != pl->en->places;
+}
+
+/* The name of the node that it was started for, or would be: NULL for those that every node may be in. */
+static const char *owner(const struct place *pl)
+{
+	const struct engine *en = pl->en;
+
+	if (!is_late(pl))
+		return NULL;
+	if (pl->first)
+		return pl->first->name.s;
+	for (size_t i = 0; i < en->p.file->n_nodes; i++)
+		if (en->nodes[i].place == pl)
+			return en->p.file->nodes[i]->name.s;
+	return NULL;
+}
+
+/* A sandbox that several nodes share says so once. */
+static void add_nodes(const struct place *pl, json_t *data)
+{
+	const struct engine *en = pl->en;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < en->p.file->n_nodes; i++)
+		if (en->nodes[i].place == pl)
+			(void)json_array_append_new(list, json_string(en->p.file->nodes[i]->name.s));
+	json_put(data, "nodes", list);
 }
 
 static void on_event(void *arg, const char *type, json_t *data)
 {
 	const struct place *pl = arg;
 	struct engine *en = pl->en;
+	auto_json shown = data ? json_copy(data) : json_object();
 
+	if (is_late(pl) && str_eq(type, "sandbox_started"))
+		add_nodes(pl, shown);
 	if (en->early) {
 		json_t *o = json_object();
 		json_put_str(o, "type", type);
-		json_put(o, "data", data ? json_incref(data) : json_object());
+		json_put_str(o, "node", owner(pl));
+		json_put(o, "data", TAKE_PTR(shown));
 		(void)json_array_append_new(en->early, o);
 		return;
 	}
-	/* With one node under way, it is the one whose connection was refused. */
-	const struct branch *b = str_eq(type, "network_blocked") ? activity_only(en) : NULL;
-	engine_emit(en, type, b ? b->id : NULL, b ? b->node->name.s : NULL, json_incref(data));
+	/* With one node under way there, it is the one whose connection was refused. */
+	const struct branch *b = str_eq(type, "network_blocked") ? activity_only(en, pl) : NULL;
+	engine_emit(en, type, b ? b->id : NULL, b ? b->node->name.s : owner(pl), TAKE_PTR(shown));
+}
+
+static int name_owner(const struct place *pl, int r, struct err *e)
+{
+	const char *node = owner(pl);
+
+	return node ? err_wrap(e, r, "node %s: its sandbox", node) : r;
 }
 
 static void on_lost(void *arg, const struct err *e)
 {
-	const struct place *pl = arg;
+	struct place *pl = arg;
+	struct err why = *e;
 
-	engine_end(pl->en, RUN_FAILED_RESUMABLE, e, NULL);
+	(void)name_owner(pl, 0, &why);
+	engine_end(pl->en, RUN_FAILED_RESUMABLE, &why, owner(pl));
 }
 
 static const char *home_of(const struct engine_params *p)
@@ -52,60 +156,44 @@ static const char *home_of(const struct engine_params *p)
 	return NULL;
 }
 
-static int add(struct engine *en, const struct sandbox_spec *spec, struct err *e)
+static int make(struct engine *en, struct place *pl, const char *attachments, struct err *e)
 {
-	struct place *pl = &en->places[en->n_places];
 	const struct session_params sp = {
 		.loop = en->p.loop,
-		.spec = spec,
-		.driver = en->p.driver,
+		.spec = &pl->spec,
+		.driver = pl->driver,
 		.workspace = en->p.workspace,
 		.run_id = en->run_id,
 		.run_name = en->p.run_name,
 		.store_dir = en->p.store_dir,
 		.artifact_files = store_run_artifact_files(en->run),
+		.attachments = attachments,
 		.home = home_of(&en->p),
 		.resolve = en->p.resolve,
+		.late = is_late(pl),
 		.on_event = on_event,
 		.on_lost = on_lost,
 		.arg = pl,
 	};
 
-	*pl = (struct place){.en = en, .spec = spec};
+	if (pl->isolated)
+		run_tree_fill(en, pl->driver, &pl->spec);
 	int r = session_new(&sp, &pl->session, e);
-	if (r < 0)
-		return r;
-	pl->isolated = spec->mode != SANDBOX_NONE;
-	en->n_places++;
-	return 0;
-}
-
-static bool on_host(const struct dsl_node *n)
-{
-	return n->sandbox && n->sandbox->mode.v == DSL_SANDBOX_NONE;
+	return r < 0 ? name_owner(pl, r, e) : 0;
 }
 
 int places_new(struct engine *en, struct err *e)
 {
-	const struct dsl_file *f = en->p.file;
-	bool host_needed = false;
+	int r = 0;
 
-	en->places = xcalloc(PLACES_MAX, sizeof *en->places);
-	for (size_t i = 0; i < f->n_nodes; i++)
-		host_needed |= on_host(f->nodes[i]);
-	int r = add(en, en->p.sandbox, e);
-	if (r == 0 && host_needed && en->places[0].isolated)
-		r = add(en, host_spec(), e);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < f->n_nodes; i++)
-		en->nodes[i].place = &en->places[on_host(f->nodes[i]) ? en->n_places - 1 : 0];
-	return 0;
+	en->attachments_dir = attachments_folder(en);
+	for (size_t i = 0; r == 0 && i < en->n_places; i++)
+		r = make(en, &en->places[i], en->attachments_dir, e);
+	return r;
 }
 
-static void on_started(void *arg, const struct err *e)
+static void on_own_started(struct place *pl, const struct err *e)
 {
-	const struct place *pl = arg;
 	struct engine *en = pl->en;
 
 	en->starting--;
@@ -119,13 +207,65 @@ static void on_started(void *arg, const struct err *e)
 	}
 }
 
+static void on_started(void *arg, const struct err *e)
+{
+	struct place *pl = arg;
+
+	pl->state = e ? PLACE_FAILED : PLACE_UP;
+	if (e) {
+		pl->err = *e;
+		(void)name_owner(pl, 0, &pl->err);
+	}
+	if (!is_late(pl))
+		on_own_started(pl, e);
+	else
+		engine_wake(pl->en);
+}
+
+static void start(struct place *pl)
+{
+	pl->state = PLACE_STARTING;
+	pl->started = true;
+	session_start(pl->session, on_started, pl);
+}
+
 void places_start(struct engine *en)
 {
-	en->starting = (unsigned)en->n_places;
-	for (size_t i = 0; i < en->n_places && en->phase == PHASE_STARTING; i++) {
-		en->places[i].started = true;
-		session_start(en->places[i].session, on_started, &en->places[i]);
+	for (size_t i = 0; i < en->n_places; i++)
+		en->starting += !is_late(&en->places[i]);
+	for (size_t i = 0; i < en->n_places && en->phase == PHASE_STARTING; i++)
+		if (!is_late(&en->places[i]))
+			start(&en->places[i]);
+}
+
+bool place_is_starting(const struct place *pl)
+{
+	return pl->state == PLACE_STARTING;
+}
+
+int place_need(struct place *pl, const struct dsl_node *n, struct err *e)
+{
+	if (pl->state == PLACE_NEW) {
+		pl->first = n;
+		start(pl);
 	}
+	if (pl->state == PLACE_FAILED) {
+		err_copy(e, &pl->err);
+		return pl->err.errnum ? -pl->err.errnum : -EINVAL;
+	}
+	return pl->state == PLACE_UP;
+}
+
+const char *place_attachments(const struct place *pl)
+{
+	const struct driver *d;
+	const char *reason;
+
+	if (pl->session)
+		return session_attachments(pl->session);
+	if (!pl->isolated || !pl->driver || driver_choose(pl->driver, &d, &reason, NULL) < 0)
+		return NULL;
+	return driver_attachments(d);
 }
 
 static void on_stopped(void *arg, const struct err *e)
@@ -154,7 +294,10 @@ bool places_stopped(const struct engine *en)
 
 void places_free(struct engine *en)
 {
-	for (size_t i = 0; i < en->n_places; i++)
+	for (size_t i = 0; i < en->n_places; i++) {
 		session_free(en->places[i].session);
+		sandbox_spec_done(&en->places[i].spec);
+	}
 	free(en->places);
+	free(en->attachments_dir);
 }

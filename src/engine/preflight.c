@@ -5,7 +5,6 @@
 
 #include <base/cleanup.h>
 #include <base/mem.h>
-#include <dsl/sandbox_block.h>
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -63,19 +62,7 @@ static int check_node(const struct engine_params *p, const struct dsl_node *n, s
 	const struct backend_ops *ops;
 	int r = check_agent(n, e);
 
-	if (r == 0)
-		r = preflight_backend(p, n, &ops, e);
-	if (r < 0)
-		return r;
-	const struct dsl_sandbox *s = n->sandbox;
-	if (!s || s->mode.v == DSL_SANDBOX_NONE || (s->short_form && s->mode.v == DSL_SANDBOX_INHERIT))
-		return 0;
-	r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
-		    "node %s: a sandbox of its own; this build runs all nodes in the run's sandbox or on the host",
-		    n->name.s);
-	err_hint(e,
-		 "move the sandbox block to the workflow, or write `sandbox: none` or `sandbox: inherit` at the node");
-	return r;
+	return r < 0 ? r : preflight_backend(p, n, &ops, e);
 }
 
 static int check_file(const struct engine_params *p, struct err *e)
@@ -86,15 +73,6 @@ static int check_file(const struct engine_params *p, struct err *e)
 		int r = check_node(p, f->nodes[i], e);
 		if (r < 0)
 			return r;
-	}
-	for (size_t i = 0; i < f->n_attachments; i++) {
-		if (!f->attachments[i]->required.v)
-			continue;
-		int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
-				"attachment %s: it is required, and attachments are not part of this build",
-				f->attachments[i]->name.s);
-		err_hint(e, "make it optional, or pass the file's path as a variable");
-		return r;
 	}
 	return 0;
 }

@@ -206,7 +206,8 @@ int resume_load(struct engine *en, struct err *e)
 	en->was = xstrdup(str_eq(status, run_status_name(RUN_RUNNING)) ? "interrupted" : status);
 	en->p.run_name = json_get_str(record, "name");
 	load_vars(en, record, cp);
-	if (json_is_object(cp))
+	r = attachments_resume(en, e);
+	if (r == 0 && json_is_object(cp))
 		r = load_checkpoint(en, cp, e);
 	if (r == 0)
 		r = replay_read(en, (uint64_t)json_integer_value(json_object_get(cp, "seq")), e);

@@ -1,6 +1,7 @@
 /* What the names in templates and expressions mean at one moment of a run. Values are only read; a node sees its own
  * input, and a condition on an edge also sees the output of the edge's source by bare names. */
 #include "engine_priv.h"
+#include "place.h"
 #include "values.h"
 
 #include <base/json.h>
@@ -86,14 +87,15 @@ static json_t *get(void *arg, enum dsl_ns ns, const char *name)
 		return member(all, name);
 	}
 	case DSL_NS_ATTACHMENTS:
-		break;
+		return attachments_value(s->en, s->place, name);
 	}
 	return NULL;
 }
 
 void scope_init(struct node_scope *s, const struct engine *en, const json_t *input, const json_t *output)
 {
-	*s = (struct node_scope){.en = en, .input = input, .output = output, .scope = {.get = get, .arg = s}};
+	*s = (struct node_scope){
+		.en = en, .input = input, .output = output, .place = en->places, .scope = {.get = get, .arg = s}};
 }
 
 static void note_refs(struct engine *en, const struct dsl_ref *const *refs, size_t n)

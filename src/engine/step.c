@@ -14,6 +14,7 @@
 #include "conversation.h"
 #include "value.h"
 #include "kinds.h"
+#include "place.h"
 #include "state.h"
 #include "values.h"
 
@@ -43,6 +44,8 @@ static bool may_start(const struct engine *en, const struct branch *b)
 {
 	if (is_instant(b->node))
 		return true;
+	if (en->nodes[b->node->index].ops && place_is_starting(en->nodes[b->node->index].place))
+		return false;
 	if (en->n_activities >= en->max_parallel)
 		return false;
 	if (!is_writer(b->node))
@@ -96,16 +99,24 @@ static void save(struct engine *en)
 	checkpoint_write(en);
 }
 
+/* Whether what it runs in is up: 1, 0 when it must wait, or -errno. */
+static int need_place(const struct engine *en, const struct branch *b, struct err *e)
+{
+	const struct node_state *s = &en->nodes[b->node->index];
+
+	return s->ops ? place_need(s->place, b->node, e) : 1;
+}
+
 static void step(struct engine *en, struct branch *b)
 {
 	struct err e = ERR_INIT;
 	struct node_result result = {.tokens = -1, .cost_usd = -1};
 	bool instant = is_instant(b->node);
-	int r = 0;
 
 	if (!instant)
 		save(en);
-	if (en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
+	int r = en->phase == PHASE_RUNNING ? need_place(en, b, &e) : 0;
+	if (r == 0 || en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
 		return;
 	b->state = BRANCH_ACTIVE;
 	if (!b->interaction)
@@ -113,7 +124,9 @@ static void step(struct engine *en, struct branch *b)
 	/* Whoever heard of it may have ended the run. */
 	if (en->phase != PHASE_RUNNING)
 		return;
-	if (en->nodes[b->node->index].ops)
+	if (r < 0)
+		result.resumable = true;
+	else if (en->nodes[b->node->index].ops)
 		r = activity_start(en, b, &e);
 	else if (b->node->kind == DSL_ROUTER)
 		result.output = json_incref(b->input);

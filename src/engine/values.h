@@ -25,11 +25,13 @@ void large_forget(struct engine *en, bool all);
 
 struct node_scope {
 	const struct engine *en;
-	const json_t *input;  /* of the node that asks */
-	const json_t *output; /* of the source of an edge; NULL otherwise */
+	const json_t *input;	   /* of the node that asks */
+	const json_t *output;	   /* of the source of an edge; NULL otherwise */
+	const struct place *place; /* where the values are to be used */
 	struct dsl_scope scope;
 };
-/* Fills s, which may not be copied afterwards; everything is borrowed. */
+/* Fills s, which may not be copied afterwards; everything is borrowed. place is the run's own; the caller may change
+ * it. */
 void scope_init(struct node_scope *s, const struct engine *en, const json_t *input, const json_t *output);
 /* Finds the nodes whose history is asked for, and gives them an array. */
 void scope_prepare_history(struct engine *en);

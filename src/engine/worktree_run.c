@@ -22,7 +22,6 @@ struct run_tree {
 	struct worktree *w;
 	enum tree_state state;
 	bool reopened;
-	struct sandbox_spec spec; /* the run's, with what git needs */
 };
 
 static void on_event(void *arg, const char *type, json_t *data)
@@ -71,14 +70,13 @@ int run_tree_plan(struct engine *en, struct err *e)
 }
 
 /* Only a real sandbox hides the git folder; the noop driver has no mounts and needs none. */
-static bool needs_mounts(const struct engine *en)
+void run_tree_fill(const struct engine *en, const char *driver, struct sandbox_spec *spec)
 {
 	const struct driver *d;
 	const char *reason;
 
-	if (en->p.sandbox->mode == SANDBOX_NONE)
-		return false;
-	return driver_choose(en->p.driver, &d, &reason, NULL) == 0 && driver_caps(d)->mounts;
+	if (en->tree && driver_choose(driver, &d, &reason, NULL) == 0 && driver_caps(d)->mounts)
+		worktree_fill_spec(en->tree->w, spec);
 }
 
 static void use(struct engine *en)
@@ -86,10 +84,6 @@ static void use(struct engine *en)
 	struct run_tree *t = en->tree;
 
 	t->state = TREE_READY;
-	sandbox_spec_copy(&t->spec, en->p.sandbox);
-	if (needs_mounts(en))
-		worktree_fill_spec(t->w, &t->spec);
-	en->p.sandbox = &t->spec;
 	en->p.workspace = worktree_workspace(t->w);
 	engine_go(en);
 }
@@ -171,6 +165,5 @@ void run_tree_free(struct engine *en)
 	if (!en->tree)
 		return;
 	worktree_free(en->tree->w);
-	sandbox_spec_done(&en->tree->spec);
 	free(en->tree);
 }

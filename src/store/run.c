@@ -38,20 +38,26 @@ const char *run_status_name(enum run_status s)
 	return names[s];
 }
 
-void store_sha256(char ret[SHA256_HEX_SIZE], const void *data, size_t len)
+void record_digest(char ret[SHA256_HEX_SIZE], struct sha256_ctx *sum)
 {
 	static const char digits[] = "0123456789abcdef";
 	unsigned char digest[SHA256_DIGEST_SIZE];
-	struct sha256_ctx ctx;
 
-	sha256_init(&ctx);
-	sha256_update(&ctx, len, data);
-	sha256_digest(&ctx, sizeof digest, digest);
+	sha256_digest(sum, sizeof digest, digest);
 	for (size_t i = 0; i < sizeof digest; i++) {
 		ret[2 * i] = digits[digest[i] >> 4];
 		ret[2 * i + 1] = digits[digest[i] & 15];
 	}
 	ret[2 * sizeof digest] = '\0';
+}
+
+void store_sha256(char ret[SHA256_HEX_SIZE], const void *data, size_t len)
+{
+	struct sha256_ctx ctx;
+
+	sha256_init(&ctx);
+	sha256_update(&ctx, len, data);
+	record_digest(ret, &ctx);
 }
 
 static bool is_alnum(char c)
@@ -191,7 +197,8 @@ static int lock_events(struct store_run *r, struct err *e)
 }
 
 /* The folder and what is in it from the start. */
-static int fill_folder(struct store_run *r, int root, const char *path, struct err *e)
+static int fill_folder(struct store_run *r, const struct store_run_params *p, int root, const char *path,
+		       struct err *e)
 {
 	r->dirfd = dir_open(root, path, e);
 	if (r->dirfd < 0)
@@ -202,6 +209,8 @@ static int fill_folder(struct store_run *r, int root, const char *path, struct e
 	if (r->events_fd < 0)
 		return err_sys(e, errno, "create %s/%s", r->dir, EVENTS_FILE);
 	int n = lock_events(r, e);
+	if (n == 0)
+		n = record_attach(r, p->attachments, p->n_attachments, e);
 	return n < 0 ? n : save_record(r, SAVE_NOW, e);
 }
 
@@ -249,7 +258,7 @@ int store_run_create(const struct store_run_params *p, struct store_run **ret, s
 	}
 	struct store_run *r = run_object(p->store_dir, p->run_id);
 	r->record = new_record(p);
-	n = fill_folder(r, root, path, e);
+	n = fill_folder(r, p, root, path, e);
 	if (n < 0) {
 		store_run_free(r);
 		(void)!tree_remove(root, path, NULL);

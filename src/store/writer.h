@@ -35,6 +35,16 @@ struct store_run {
 
 void write_timestamp(json_t *object, const char *key);
 
+struct sha256_ctx;
+/* The hex digits of a sum that is complete. */
+void record_digest(char ret[SHA256_HEX_SIZE], struct sha256_ctx *sum);
+
+/* --- attach.c --- */
+
+/* Copies what the run is given, and notes it in the record. 0 or -errno. */
+int record_attach(struct store_run *r, const struct store_attachment *v, size_t count, struct err *e)
+	__attribute__((warn_unused_result));
+
 /* --- save.c --- */
 
 enum save_how {

@@ -21,6 +21,12 @@ struct engine_question {
 	size_t min_answers;
 };
 
+/* A sandbox that is not the run's own. */
+struct engine_sandbox {
+	const struct sandbox_spec *spec; /* NULL: the run's */
+	const char *driver;
+};
+
 /* Everything is borrowed until engine_free. */
 struct engine_params {
 	uv_loop_t *loop;
@@ -30,12 +36,16 @@ struct engine_params {
 	size_t source_len;
 	const struct sandbox_spec *sandbox; /* the run's resolved spec */
 	const char *driver;		    /* NULL: chosen by the driver layer */
+	/* What nodes run in, by dsl_node.index; nodes with equal ones share it. NULL: all run in the run's, but for
+	 * those that say none. */
+	const struct engine_sandbox *node_sandboxes;
 	const char *workspace;		    /* absolute, resolved; must exist */
 	const char *store_dir;		    /* absolute (store_locate) */
 	const char *run_id;		    /* NULL: a new UUIDv7 */
 	const char *run_name;		    /* NULL: none */
 	const char *const *vars;     /* "name=value", NULL-terminated, or NULL; values are read by declared type */
 	const char *preset;	     /* NULL: none */
+	const char *const *attachments; /* "name=path", NULL-terminated, or NULL: copied into the run */
 	const char *const *host_env; /* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
 	const char *const *resolve;  /* "HOST:IP" answers of the egress proxy, or NULL */
 	uint64_t timeout_ms;	     /* --timeout; 0: none */

@@ -25,6 +25,15 @@ enum run_status {
 };
 const char *run_status_name(enum run_status s);
 
+/* A file that the run is given; its bytes, from fd's position on, become attachments/<file>. */
+struct store_attachment {
+	const char *name;
+	const char *file; /* a plain file name, different for each */
+	const char *mime;
+	int fd; /* stays the caller's */
+};
+#define STORE_ATTACHMENT_MAX (4ULL << 30) /* bytes of one */
+
 struct store_run_params {
 	const char *store_dir; /* absolute; made when it does not exist */
 	const char *run_id;    /* store_run_id_check */
@@ -36,6 +45,9 @@ struct store_run_params {
 	const char *workspace;
 	json_t *inputs;	 /* borrowed: the values of the vars */
 	json_t *sandbox; /* borrowed: what resume must know of the sandbox; NULL: nothing */
+	/* run.json's "attachments": {name: {file, mime, size, sha256}} */
+	const struct store_attachment *attachments;
+	size_t n_attachments;
 };
 
 /* Letters, digits, '.', '_' and '-', at most 64, the first a letter or digit: 0, or -EINVAL with what is wrong. */
