@@ -211,11 +211,11 @@ static int create_run(struct engine *en, struct err *e)
 		.workspace = en->p.workspace,
 		.inputs = en->vars,
 		.sandbox = sandbox,
-	};
 		.attachments = en->given.v,
 		.n_attachments = en->given.n,
-
+	};
 	int r = store_run_create(&sp, &en->run, e);
+
 	attachments_done(&en->given);
 	return r;
 }
