@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "$GREETING from an image of our own"
