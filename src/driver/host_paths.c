@@ -155,7 +155,12 @@ int host_paths_state(const struct session_params *p, struct host_state_plan *ret
 	auto_free char *below = p->home ? path_join(p->home, ".iterion") : NULL;
 	auto_free char *store = named && named[0] == '/' ? path_clean(named) : below ? path_clean(below) : NULL;
 	auto_free char *home = p->home ? path_clean(p->home) : NULL;
-	const struct host_state_facts facts = {.home = home, .iterion_home = store, .workspace = p->workspace};
+	const struct host_state_facts facts = {
+		.home = home,
+		.iterion_home = store,
+		.workspace = p->workspace,
+		.will_exist = p->artifact_files,
+	};
 
 	host_state_choose(&facts, ret);
 	int checked = check_state(p, ret, named, e);

@@ -266,6 +266,8 @@ static char *find_hidden(const struct session *s)
 {
 	auto_free char *store = s->p.store_dir ? realpath(s->p.store_dir, NULL) : NULL;
 
+	if (!store && s->planned && s->p.store_dir)
+		store = path_clean(s->p.store_dir);
 	if (!store || !path_within(store, s->p.workspace))
 		return workspace_store(s);
 	if (!str_eq(store, s->p.workspace))
@@ -286,10 +288,12 @@ static int fill_params(struct session *s, struct err *e)
 	s->hidden = find_hidden(s);
 	auto_free char *own_store = workspace_store(s);
 	s->had_store = own_store != NULL;
-	s->artifact_files = s->p.artifact_files ? realpath(s->p.artifact_files, NULL) : NULL;
+	if (s->p.artifact_files)
+		s->artifact_files = s->planned ? path_clean(s->p.artifact_files) : realpath(s->p.artifact_files, NULL);
 	if (s->p.artifact_files && !s->artifact_files)
 		return err_sys(e, errno, "open the run's folder %s", s->p.artifact_files);
-	s->attachments = s->p.attachments ? realpath(s->p.attachments, NULL) : NULL;
+	if (s->p.attachments)
+		s->attachments = s->planned ? path_clean(s->p.attachments) : realpath(s->p.attachments, NULL);
 	if (s->p.attachments && !s->attachments)
 		return err_sys(e, errno, "open the run's attachments %s", s->p.attachments);
 	s->params = (struct sandbox_params){

@@ -43,7 +43,11 @@ static bool is_listed(const json_t *list, const char *target)
 	size_t i;
 	json_t *m;
 
-	json_array_foreach(list, i, m) if (str_eq(json_get_str(m, "target"), target)) return true;
+	json_array_foreach(list, i, m)
+	{
+		if (str_eq(json_get_str(m, "target"), target))
+			return true;
+	}
 	return false;
 }
 
@@ -55,8 +59,11 @@ static int add_home(const struct session *s, json_t *list, struct err *e)
 	size_t i;
 	json_t *m;
 
-	json_array_foreach(list, i, m) if (!str_eq(json_get_str(m, "target"), s->home))
-		strv_add(&binds, json_get_str(m, "target"));
+	json_array_foreach(list, i, m)
+	{
+		if (str_eq(json_get_str(m, "type"), "bind"))
+			strv_add(&binds, json_get_str(m, "target"));
+	}
 	int r = sandbox_home_tmpfs(s->home, (const char *const *)binds.v, binds.n, &tmpfs, e);
 	for (size_t k = 0; r == 0 && k < tmpfs.n; k++)
 		if (!is_listed(list, tmpfs.v[k]))
@@ -87,7 +94,7 @@ static const char *origin_of(const struct session *s, const json_t *m)
 		return "host state";
 	if (str_eq(type, "cover"))
 		return strv_has(&h->covers, target) || s->hidden ? "run store: other runs are hidden" : "driver";
-	if (str_eq(target, session_artifact_files(s)))
+	if (str_eq(target, session_artifact_files(s)) || str_eq(target, session_attachments(s)))
 		return "run's files";
 	if (str_eq(type, "tmpfs") && s->home && path_within(target, s->home))
 		return "home";
@@ -109,7 +116,10 @@ static int add_mounts(struct session *s, json_t *to, struct err *e)
 		list_params(&s->params, list);
 	if (r == 0 && s->home)
 		r = add_home(s, list, e);
-	json_array_foreach(list, i, m) json_put_str(m, "origin", origin_of(s, m));
+	json_array_foreach(list, i, m)
+	{
+		json_put_str(m, "origin", origin_of(s, m));
+	}
 	return r;
 }
 
@@ -128,15 +138,10 @@ static json_t *proxy_names(const struct session *s)
 
 static int fill(struct session *s, json_t *to, struct err *e)
 {
-	const char *files = s->p.artifact_files;
-
-	/* The run that it would belong to does not exist. */
-	s->p.artifact_files = NULL;
 	int r = session_settle(s, e);
-	s->p.artifact_files = files;
+
 	if (r < 0)
 		return r;
-	s->params.artifact_files = files;
 	json_put_str(to, "driver", driver_name(s->driver));
 	json_put_str(to, "workspace_folder", s->workspace_target);
 	json_put_str(to, "home", session_home(s));
@@ -150,6 +155,8 @@ static int fill(struct session *s, json_t *to, struct err *e)
 int session_plan(const struct session_params *p, json_t **ret, struct err *e)
 {
 	struct session *s = session_alloc(p);
+
+	s->planned = true;
 	auto_json out = json_object();
 	int r = fill(s, out, e);
 

@@ -39,6 +39,7 @@ struct session {
 	char *attachments;    /* the same */
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
+	bool planned;	/* nothing is made: the run and its folders do not exist */
 	bool had_store; /* the workspace had a store before the sandbox */
 	bool was_started, was_lost, was_killed, emit_stopped;
 	uint64_t begin_ns, prepared_ns, ready_ns;

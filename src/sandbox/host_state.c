@@ -39,6 +39,8 @@ static bool choose(const struct host_state_facts *f, struct host_state_plan *p, 
 {
 	auto_free char *real = is_folder(path) ? realpath(path, NULL) : NULL;
 
+	if (!real && f->will_exist && path_within(f->will_exist, path))
+		real = xstrdup(path);
 	if (f->workspace && path_within(real ? real : path, f->workspace)) {
 		skip(p, path, "it lies in the workspace");
 		return false;

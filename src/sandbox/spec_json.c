@@ -102,10 +102,15 @@ static json_t *commands_json(const struct sandbox_lifecycle *l)
 	return a;
 }
 
+/* Values that everything has: when nobody gave them they are the defaults. */
 static json_t *sources_json(const struct sandbox_spec *s)
 {
+	static const char *const always[] = {"user", "workspace_folder", "network.mode"};
 	json_t *o = map_json(&s->sources);
 
+	for (size_t i = 0; i < ARRAY_LEN(always); i++)
+		if (!json_object_get(o, always[i]))
+			json_put_str(o, always[i], "default");
 	json_put_str(o, "mode", s->mode_source);
 	json_put_str(o, "host_state", s->host_state_source);
 	return o;

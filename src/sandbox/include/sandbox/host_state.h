@@ -10,6 +10,7 @@ struct host_state_facts {
 	const char *home;
 	const char *iterion_home; /* $ITERION_HOME, or .iterion below home */
 	const char *workspace;
+	const char *will_exist; /* a folder that is made before the sandbox is, with those above it */
 };
 
 /* Parallel lists; freed by host_state_done. */
