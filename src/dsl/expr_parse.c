@@ -309,7 +309,7 @@ static struct expr_node *parse_call(struct cursor *c, const struct expr_fn *fn)
 
 static struct expr_node *unknown_name(struct cursor *c, size_t len, bool call)
 {
-	static const char *const spaces[] = {"vars", "input", "outputs", "artifacts", "loop", "run"};
+	static const char *const spaces[] = {"vars", "input", "outputs", "artifacts", "attachments", "loop", "run"};
 	const char *const *names = spaces, *near;
 	size_t n = ARRAY_LEN(spaces);
 	char word[64];
@@ -322,11 +322,12 @@ static struct expr_node *unknown_name(struct cursor *c, size_t len, bool call)
 	if (near)
 		return fail(c, c->start, arena_printf(c->a, "did you mean \"%s\"?", near), "unknown %s \"%s\"",
 			    call ? "function" : "name", word);
-	return fail(c, c->start,
-		    call ? "functions are length, concat, unique, contains, join and if"
-			 : "values are vars.NAME, input.FIELD, outputs.NODE.FIELD, artifacts.NAME, loop.NAME.FIELD and "
-			   "run.FIELD; text goes between quotes",
-		    "unknown %s \"%s\"", call ? "function" : "name", word);
+	return fail(
+		c, c->start,
+		call ? "functions are length, concat, unique, contains, join and if"
+		     : "values are vars.NAME, input.FIELD, outputs.NODE.FIELD, artifacts.NAME, attachments.NAME.FIELD, "
+		       "loop.NAME.FIELD and run.FIELD; text goes between quotes",
+		"unknown %s \"%s\"", call ? "function" : "name", word);
 }
 
 static struct expr_node *parse_named(struct cursor *c)
@@ -351,8 +352,6 @@ static struct expr_node *parse_named(struct cursor *c)
 	if (call)
 		return fn ? parse_call(c, fn) : unknown_name(c, len, true);
 	int ns = ref_namespace(c->s + at, len);
-	if (ns == DSL_NS_ATTACHMENTS)
-		ns = -1;
 	if (ns >= 0 && !dot && !(c->flags & EXPR_BARE_NAMES))
 		return nameless(c, at, c->s + at, len);
 	if (ns < 0 && (dot || !(c->flags & EXPR_BARE_NAMES)))

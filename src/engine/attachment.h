@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
-#include <store/run.h>
+#include <store/run_files.h>
 
 struct engine;
 struct engine_params;

@@ -10,6 +10,7 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <store/run.h>
+#include <store/run_files.h>
 
 #include <errno.h>
 #include <fcntl.h>

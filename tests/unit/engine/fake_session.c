@@ -62,6 +62,7 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 	struct session *s = xcalloc(1, sizeof *s);
 	s->p = *p;
 	fake_session.made++;
+	fake_session.late += p->late;
 	if (fake_session.early_event)
 		emit(s, "sandbox_warning");
 	*ret = s;
@@ -89,10 +90,11 @@ static void on_idle(uv_idle_t *idle)
 		return;
 	}
 	session_done_cb done = TAKE_PTR(s->start_done);
-	if (!fake_session.start_error.kind && s->p.spec->mode != SANDBOX_NONE)
+	bool fails = fake_session.start_error.kind && (s->p.late || !fake_session.only_late);
+	if (!fails && s->p.spec->mode != SANDBOX_NONE)
 		emit(s, "sandbox_started");
 	if (done)
-		done(s->start_arg, fake_session.start_error.kind ? &fake_session.start_error : NULL);
+		done(s->start_arg, fails ? &fake_session.start_error : NULL);
 }
 
 void session_start(struct session *s, session_done_cb done, void *arg)

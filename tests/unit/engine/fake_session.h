@@ -8,9 +8,11 @@
 struct fake_session {
 	struct err new_error;	/* kind not NONE: session_new fails with it */
 	struct err start_error; /* the same for session_start */
+	bool only_late;		/* start_error is for those that are made late */
 	unsigned lose_at;	/* the session is lost right after its n-th program started; 0: never */
 	bool early_event;	/* session_new already emits an event */
 	/* What happened. */
+	unsigned late; /* of those made */
 	unsigned made, started, stopped, freed, execs;
 	char *env; /* of the latest program, one a line; free with fake_session_reset */
 };

@@ -6,6 +6,7 @@
 #include <base/cleanup.h>
 #include <base/clock.h>
 #include <base/json.h>
+#include <base/mem.h>
 #include <base/str.h>
 #include <dsl/check.h>
 #include <dsl/diag.h>
@@ -124,6 +125,25 @@ static void run_engine(struct live *l, uv_loop_t *loop)
 	f->record = store_read_run(f->top, engine_run_id(l->en), NULL);
 }
 
+/* What the nodes in o->own run in; both are the caller's to free. */
+static struct engine_sandbox *own_sandboxes(const struct dsl_file *file, const struct flow_opts *o,
+					    struct sandbox_spec **ret_specs)
+{
+	struct engine_sandbox *v = xcalloc(file->n_nodes + 1, sizeof *v);
+	struct sandbox_spec *specs = xcalloc(file->n_nodes + 1, sizeof *specs);
+
+	for (const char *const *own = o->own; own && *own; own++) {
+		const char *eq = strchr(*own, '=');
+		auto_free char *name = xstrndup(*own, (size_t)(eq - *own));
+		size_t at = dsl_find_node(file, name)->index;
+		specs[at].mode = SANDBOX_INLINE;
+		strv_set_env(&specs[at].env, "OWN", eq + 1);
+		v[at].spec = &specs[at];
+	}
+	*ret_specs = specs;
+	return v;
+}
+
 void flow_run(struct flow *f, const char *text, const struct flow_opts *o)
 {
 	*f = (struct flow){.top = tmp_dir(), .events = json_array()};
@@ -133,6 +153,8 @@ void flow_run(struct flow *f, const char *text, const struct flow_opts *o)
 	uv_loop_t loop;
 	uint64_t begin = clock_ms();
 
+	struct sandbox_spec *specs;
+	struct engine_sandbox *own = own_sandboxes(file, o, &specs);
 	strv_add(&spec.env, "FROM_SPEC=yes");
 	if (uv_loop_init(&loop) < 0)
 		abort();
@@ -143,12 +165,14 @@ void flow_run(struct flow *f, const char *text, const struct flow_opts *o)
 		.source = text,
 		.source_len = strlen(text),
 		.sandbox = &spec,
+		.node_sandboxes = own,
 		.workspace = o->workspace ? o->workspace : f->top,
 		.store_dir = f->top,
 		.run_id = o->run_id,
 		.run_name = "test",
 		.vars = o->vars,
 		.preset = o->preset,
+		.attachments = o->attachments,
 		.host_env = host_env,
 		.timeout_ms = o->timeout_ms,
 		.ask = o->n_answers ? ask : NULL,
@@ -161,6 +185,10 @@ void flow_run(struct flow *f, const char *text, const struct flow_opts *o)
 	f->took_ms = clock_ms() - begin;
 	engine_free(l.en);
 	free(l.question);
+	for (size_t i = 0; i < file->n_nodes; i++)
+		sandbox_spec_done(&specs[i]);
+	free(specs);
+	free(own);
 	dsl_file_free(file);
 	strv_done(&spec.env);
 	/* Nothing of the run may be left in it. */

@@ -14,6 +14,10 @@ struct flow_opts {
 	const char *const *const *answers;
 	size_t n_answers;
 	const char *const *vars;
+	const char *const *attachments;
+	/* A sandbox of its own for each node that is named: "node=VALUE", where nodes with equal values have equal
+	 * specs (the value is in their env as OWN). */
+	const char *const *own;
 	const char *preset;
 	enum sandbox_mode mode; /* SANDBOX_INHERIT (0): none */
 	uint64_t timeout_ms;

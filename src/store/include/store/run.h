@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct err;
+struct store_attachment;
 struct store_run;
 
 /* X(name, word in run.json) */
@@ -24,15 +25,6 @@ enum run_status {
 #undef RUN_STATUS_ENUM
 };
 const char *run_status_name(enum run_status s);
-
-/* A file that the run is given; its bytes, from fd's position on, become attachments/<file>. */
-struct store_attachment {
-	const char *name;
-	const char *file; /* a plain file name, different for each */
-	const char *mime;
-	int fd; /* stays the caller's */
-};
-#define STORE_ATTACHMENT_MAX (4ULL << 30) /* bytes of one */
 
 struct store_run_params {
 	const char *store_dir; /* absolute; made when it does not exist */
@@ -110,9 +102,9 @@ struct store_run_state {
 int store_run_save(struct store_run *r, const struct store_run_state *s, struct err *e)
 	__attribute__((warn_unused_result));
 
-/* Syncing the latest save, while more is saved. begin: false when nothing is to be done or a sync is under way. work may
- * wait for the disk and may be called in any thread, once: 0 or an errno, which end takes; end comes before the next
- * save with sync. */
+/* Syncing the latest save, while more is saved. begin: false when nothing is to be done or a sync is under way. work
+ * may wait for the disk and may be called in any thread, once: 0 or an errno, which end takes; end comes before the
+ * next save with sync. */
 enum { STORE_SYNC_DEAD = 4 };
 struct store_sync {
 	int fd;
@@ -122,9 +114,6 @@ struct store_sync {
 bool store_run_sync_begin(struct store_run *r, struct store_sync *ret);
 int store_sync_work(const struct store_sync *s);
 int store_run_sync_end(struct store_run *r, int errnum, struct err *e) __attribute__((warn_unused_result));
-
-/* Appends "timestamp level text" to run.log; best effort. */
-void store_run_log(struct store_run *r, const char *level, const char *text);
 
 enum { SHA256_HEX_SIZE = 65 };
 void store_sha256(char ret[SHA256_HEX_SIZE], const void *data, size_t len);
