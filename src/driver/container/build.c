@@ -127,7 +127,7 @@ static void on_built(void *arg, const struct cli_result *r)
 	} else {
 		int why = words_explain(b->p.engine, r, NULL, &b->err);
 		(void)err_wrap(&b->err, why, "build the image of %s", b->p.spec->dockerfile);
-		err_hint(&b->err, "Mend the Dockerfile; `iterion run -v` shows what the build says, step by step.");
+		err_hint(&b->err, "Mend the Dockerfile; `--log-level info` shows what the build says, step by step.");
 		emit_failed(b, r->err_len ? r->err : b->err.msg, r->err_len ? r->err_len : strlen(b->err.msg));
 	}
 	finish(b, false);
