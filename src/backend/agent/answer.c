@@ -1,8 +1,8 @@
 /* Finding the object in a model's words.
  *
  * Models put it into a fenced block, or behind a sentence, or give nothing else. The last one counts, since models
- * show examples first and decide last. At most TRIES_MAX fences and braces are tried from the end, so that no text makes
- * the search long. */
+ * show examples first and decide last. At most TRIES_MAX fences and braces are tried from the end, so that no text
+ * makes the search long. */
 #include "answer.h"
 
 #include <base/json.h>
