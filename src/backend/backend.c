@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-static const struct backend_ops *rows[BACKENDS_MAX];
-static size_t n_rows;
+static const struct backend_ops *rows[BACKENDS_MAX] = {&backend_claude_code};
+static size_t n_rows = 1;
 
 const struct backend_ops *backend_find(const char *name)
 {

@@ -132,7 +132,6 @@ static int prepare_agent(struct activity *a, const struct dsl_schema *schema, st
 		.schema = schema,
 		.choices = a->choices,
 		.multi = n->multi.v,
-		.host_env = a->en->p.host_env,
 	};
 	return conversation_choose(b, a->ops, &a->agent, e);
 }
