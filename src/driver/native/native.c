@@ -35,6 +35,9 @@ struct native {
 	int terminals; /* the sandbox's /dev/pts, -1: none yet */
 	uv_poll_t exit;
 	bool watching;
+	bool attached;	   /* the channel is the loop's */
+	bool channel_gone; /* the loop has let go of it */
+	bool closing;
 	bool reaped;
 	bool lost;
 	struct err why;
@@ -83,8 +86,11 @@ static void on_ended_closed(uv_handle_t *h)
 
 static void check_stopped(struct native *n)
 {
-	if (n->stopped && n->reaped)
-		uv_close((uv_handle_t *)&n->exit, on_ended_closed);
+	/* Each of the two may come last, and both may come from within the other's call. */
+	if (!n->stopped || !n->reaped || !n->channel_gone || n->closing)
+		return;
+	n->closing = true;
+	uv_close((uv_handle_t *)&n->exit, on_ended_closed);
 }
 
 static void on_ended(uv_poll_t *poll, int status, int events)
@@ -121,7 +127,9 @@ static int start(struct sandbox *s, uv_loop_t *loop, const struct sandbox_callba
 	n->watching = true;
 	n->exit.data = n;
 	(void)uv_poll_start(&n->exit, UV_READABLE, on_ended);
-	return channel_attach(n->channel, loop, &channel_cb, e);
+	r = channel_attach(n->channel, loop, &channel_cb, e);
+	n->attached = r == 0;
+	return r;
 }
 
 static int exec_native(struct sandbox *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
@@ -134,7 +142,10 @@ static int exec_native(struct sandbox *s, const struct exec_opts *o, exec_done_c
 
 static void on_channel_freed(void *arg)
 {
-	check_stopped(arg);
+	struct native *n = arg;
+
+	n->channel_gone = true;
+	check_stopped(n);
 }
 
 static void reap_now(struct native *n)
@@ -159,7 +170,9 @@ static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *
 		done(arg, true);
 		return;
 	}
-	channel_free(c, n->reaped ? on_channel_freed : NULL, n);
+	n->channel_gone = !n->attached;
+	channel_free(c, n->attached ? on_channel_freed : NULL, n);
+	check_stopped(n);
 }
 
 static void free_native(struct sandbox *s)
