@@ -20,6 +20,7 @@
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct place {
 	char *path; /* clean; owned */
@@ -269,6 +270,25 @@ int sandbox_mount_check_source(const struct sandbox_sensitive *s, const char *pa
 	return 0;
 }
 
+/* A socket or a FIFO is a way to whoever serves it on the host, and a device to the kernel: that is not what a mount of
+ * files is for, and somebody can have put it there in the place of one. */
+static int check_type(const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return err_sys(e, errno, "mount source %.300s", path);
+	if (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || is_safe_device(path))
+		return 0;
+	int r = err_set(e, ERR_SANDBOX, EPERM, "mount source %.300s is %s", path,
+			S_ISSOCK(st.st_mode)   ? "a socket"
+			: S_ISFIFO(st.st_mode) ? "a FIFO"
+			: S_ISLNK(st.st_mode)  ? "a symbolic link by now"
+					       : "a device");
+	err_hint(e, "only folders and regular files are mounted: name the folder that is needed");
+	return r;
+}
+
 int sandbox_mount_resolve_source(const struct sandbox_sensitive *s, const char *source, char **ret_resolved,
 				 struct err *e)
 {
@@ -280,6 +300,8 @@ int sandbox_mount_resolve_source(const struct sandbox_sensitive *s, const char *
 		return r;
 	}
 	int r = sandbox_mount_check_source(s, real, e);
+	if (r == 0)
+		r = check_type(real, e);
 	if (r < 0)
 		return str_eq(real, source) ? r : err_wrap(e, r, "%.300s", source);
 	if (ret_resolved)

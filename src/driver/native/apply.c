@@ -202,12 +202,24 @@ static int do_file(struct builder *b, const struct step *s)
 	return fd_write_all(fd, s->content, strlen(s->content));
 }
 
+/* Whether the source still is what the plan was made for: somebody may have put another file at its path. */
+static int check_source(int fd, const struct step *s)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	mode_t type = s->flags & STEP_SOURCE_DIR ? S_IFDIR : s->flags & STEP_DEVICE ? S_IFCHR : S_IFREG;
+	return (st.st_mode & S_IFMT) == type ? 0 : -ESTALE;
+}
+
 static int do_bind(struct builder *b, const struct step *s)
 {
 	/* No link is followed: the plan holds resolved paths, and one that became a link since is an attack. */
 	auto_fd source = file_open_resolve(AT_FDCWD, s->source, O_PATH, RESOLVE_NO_SYMLINKS);
-	if (source < 0)
-		return source;
+	int checked = source < 0 ? source : check_source(source, s);
+	if (checked < 0)
+		return checked;
 	auto_fd tree =
 		open_tree(source, "", (unsigned)(AT_EMPTY_PATH | AT_RECURSIVE) | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0)
@@ -354,7 +366,11 @@ static const struct {
 
 static int step_failed(const struct step *s, int r, struct err *e)
 {
-	if (s->kind == STEP_BIND)
+	if (r == -ESTALE)
+		(void)err_set(e, ERR_SANDBOX, ESTALE,
+			      "mount %s at %s in the sandbox: another kind of file stands there by now", s->source,
+			      s->target);
+	else if (s->kind == STEP_BIND)
 		(void)err_sys(e, -r, "mount %s at %s in the sandbox", s->source, s->target);
 	else
 		(void)err_sys(e, -r, "%s %s in the sandbox", actions[s->kind].verb, s->target);
@@ -364,6 +380,12 @@ static int step_failed(const struct step *s, int r, struct err *e)
 			 "your own folders: create it there, or choose another target.");
 	else if (r == -ELOOP)
 		err_hint(e, "A part of the path is a symbolic link: name the path that it leads to.");
+	else if (r == -ENOTDIR)
+		err_hint(e,
+			 "A file or a symbolic link stands at the target, or on the way to it, in the folder that is "
+			 "mounted above it: choose another target.");
+	else if (r == -ESTALE || r == -ENOENT)
+		err_hint(e, "Somebody changed the path while the sandbox started: mount a folder that stays as it is.");
 	else if (r == -EPERM && s->kind == STEP_PROC)
 		err_hint(e,
 			 "The kernel refuses a new proc where the old one is partly hidden, as in a container: run the "

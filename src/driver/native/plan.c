@@ -191,7 +191,8 @@ static int add_mount(struct plan *p, const struct sandbox_mount *m, struct err *
 	}
 	plan_add(p, (struct step){
 			    .kind = STEP_BIND,
-			    .flags = (m->readonly ? STEP_RO : 0u) | (S_ISDIR(st.st_mode) ? STEP_SOURCE_DIR : 0u),
+			    .flags = (m->readonly ? STEP_RO : 0u) | (S_ISDIR(st.st_mode) ? STEP_SOURCE_DIR : 0u) |
+				     (S_ISCHR(st.st_mode) ? STEP_DEVICE : 0u),
 			    .target = m->target,
 			    .source = m->source,
 		    });

@@ -37,7 +37,8 @@ void sandbox_sensitive_free(struct sandbox_sensitive *s);
 int sandbox_mount_check_source(const struct sandbox_sensitive *s, const char *path, struct err *e)
 	__attribute__((warn_unused_result));
 
-/* As above for a path as it was written: resolves its symlinks first; *ret_resolved (may be NULL) is the path that was
+/* As above for a path as it was written, which must lead to a folder, a regular file or a safe device: resolves its
+ * symlinks first; *ret_resolved (may be NULL) is the path that was
  * checked, which the caller frees. The caller mounts that very path without following symlinks again. -ENOENT and other
  * errors of the file system with a hint. */
 int sandbox_mount_resolve_source(const struct sandbox_sensitive *s, const char *source, char **ret_resolved,
