@@ -2,7 +2,6 @@
 #pragma once
 
 #include <backend/backend.h>
-#include <backend/mcp.h>
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -17,7 +16,7 @@ typedef void (*mcp_list_cb)(void *arg, json_t *tools, const struct err *e);
 
 /* Starts the servers that the node uses and lists their tools, filtered by the node's `tools:` and `mcp:`. t is
  * borrowed until cb was called or the op cancelled, and so is t->env, which sandboxed servers start with. Returns 0, or
- * -errno and cb is never called. t->mcp NULL: an empty list. */
+ * -errno and cb is never called. A run without servers: an empty list. */
 int mcp_list(const struct node_task *t, mcp_list_cb cb, void *arg, struct mcp_op **ret, struct err *e)
 	__attribute__((warn_unused_result));
 
@@ -33,10 +32,10 @@ typedef void (*mcp_call_cb)(void *arg, const struct mcp_result *r, const struct 
 
 enum { MCP_CALL_TIMEOUT_MS = 60 * 1000, MCP_START_TIMEOUT_MS = 30 * 1000 };
 
-/* Calls a tool by its full name, when the node may use it, with an object as input (copied). timeout_ms 0: the default;
- * progress that the server reports starts the time again, ten times at most. A server that died before is started
- * again; one that dies under the call too, and the call is repeated, once, if the tool says that this is harmless
- * (readOnlyHint or idempotentHint). t as above. */
+/* Calls a tool by its full name, when the node may use it, with an object as input (copied). timeout_ms 0: the default
+ * (ITERION_MCP_CALL_TIMEOUT); progress that the server reports starts the time again, up to ten times of it in all. A
+ * server that died before is started again; one that dies under the call too, and the call is repeated, once, if the
+ * tool says that this is harmless (readOnlyHint or idempotentHint). t as above. */
 int mcp_call(const struct node_task *t, const char *name, const json_t *input, unsigned timeout_ms, mcp_call_cb cb,
 	     void *arg, struct mcp_op **ret, struct err *e) __attribute__((warn_unused_result));
 

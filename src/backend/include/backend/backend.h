@@ -11,7 +11,6 @@ struct dsl_file;
 struct dsl_node;
 struct dsl_schema;
 struct err;
-struct mcp;
 struct session;
 struct store_run;
 
@@ -35,6 +34,7 @@ struct agent_task {
 	const json_t *session_state;
 	bool fork_session;	     /* leave the earlier one as it is */
 	bool session_optional;	     /* begin a new one when it is gone */
+	const char *const *host_env; /* of iterion itself, NULL-terminated: for the keys of the backend's own process */
 };
 
 /* What one node execution is given. Everything is borrowed until done was called. */
@@ -52,7 +52,6 @@ struct node_task {
 	bool structured;	/* there is an output schema: standard output that is a JSON object gives the fields */
 	bool exit_code_field;	/* the schema has exit_code: a non-zero exit is a result, not a failure */
 	const struct agent_task *agent; /* NULL: a tool */
-	struct mcp *mcp;		/* the run's MCP servers (backend/mcp.h); NULL: there are none */
 };
 
 struct node_result {
@@ -91,7 +90,7 @@ struct backend_ops {
 	void (*cancel)(struct node_exec *x, enum node_cancel how);
 };
 
-extern const struct backend_ops backend_tool, backend_claude_code;
+extern const struct backend_ops backend_tool;
 
 /* The backend that carries out agents by this name, or NULL when this program has none. */
 const struct backend_ops *backend_find(const char *name);

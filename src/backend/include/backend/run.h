@@ -1,6 +1,8 @@
 /* What the backends of one run share and keep from node to node: connections to providers, tool servers. */
 #pragma once
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <uv.h>
 
 struct backend_run;
@@ -12,6 +14,10 @@ struct backend_run_params {
 	const struct dsl_file *file;
 	const char *const *host_env; /* of the user, NULL-terminated */
 	const char *workspace;	     /* on the host, absolute */
+	bool sandboxed;		     /* some of its nodes run in a sandbox */
+	/* An event of something shared ("mcp_server_started", …); data is taken. May be NULL. */
+	void (*on_event)(void *arg, const char *type, json_t *data);
+	void *arg;
 };
 
 /* Cheap: what a run does not use is never made. */

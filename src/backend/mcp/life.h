@@ -1,4 +1,4 @@
-/* The MCP servers of a run: their life. What a node does with them is the backends' own (mcp/mcp.h). */
+/* The MCP servers of a run: their life. */
 #pragma once
 
 #include <jansson.h>
@@ -6,7 +6,6 @@
 #include <uv.h>
 
 struct dsl_file;
-struct err;
 struct mcp;
 
 struct mcp_params {
@@ -15,7 +14,7 @@ struct mcp_params {
 	const char *workspace;	     /* on the host; its .mcp.json is read when the file says autoload_project */
 	const char *const *host_env; /* NULL-terminated */
 	bool sandboxed;		     /* the run has a sandbox: what .mcp.json names never runs outside of it */
-	/* "mcp_server_started", "mcp_server_failed"; data is taken. */
+	/* "mcp_server_started", "mcp_server_failed"; data is taken. May be NULL. */
 	void (*on_event)(void *arg, const char *type, json_t *data);
 	void *arg;
 };
@@ -23,13 +22,13 @@ struct mcp_params {
 /* Whether any node of the file could use a server, so that there is something to make. */
 bool mcp_wanted(const struct dsl_file *f);
 
-/* Starts nothing: a server starts when the first node asks for it, and serves all nodes from then on. Returns 0, or
- * -errno for a .mcp.json that cannot be read. */
-int mcp_new(const struct mcp_params *p, struct mcp **ret, struct err *e) __attribute__((warn_unused_result));
+/* Reads .mcp.json and starts nothing: a server starts when the first node asks for it, and serves all nodes from then
+ * on. What is wrong with the file or the environment is told to the nodes that ask. */
+struct mcp *mcp_new(const struct mcp_params *p) __attribute__((returns_nonnull));
 
-/* Ends every server (its input is closed, TERM, then KILL) and calls done, later, when nothing is left. To be called
- * before the sessions of the nodes are stopped, once, with no list or call under way. */
+/* Ends every server (its input is closed, TERM, then KILL) and calls done, later, when nothing is left. Once, with no
+ * list or call under way, and before the sessions of the nodes are stopped. */
 void mcp_stop(struct mcp *m, void (*done)(void *arg), void *arg);
 
-/* After mcp_stop's done, or when no node ever asked for anything; NULL is accepted. */
+/* After mcp_stop's done. */
 void mcp_free(struct mcp *m);
