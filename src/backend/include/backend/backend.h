@@ -34,7 +34,6 @@ struct agent_task {
 	const json_t *session_state;
 	bool fork_session;	     /* leave the earlier one as it is */
 	bool session_optional;	     /* begin a new one when it is gone */
-	const char *const *host_env; /* of iterion itself, NULL-terminated: for the keys of the backend's own process */
 };
 
 /* What one node execution is given. Everything is borrowed until done was called. */
@@ -90,7 +89,7 @@ struct backend_ops {
 	void (*cancel)(struct node_exec *x, enum node_cancel how);
 };
 
-extern const struct backend_ops backend_tool;
+extern const struct backend_ops backend_tool, backend_claude_code;
 
 /* The backend that carries out agents by this name, or NULL when this program has none. */
 const struct backend_ops *backend_find(const char *name);
