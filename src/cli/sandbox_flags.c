@@ -86,14 +86,17 @@ static int settle(const struct sandbox_flags *f, struct sandbox_choice *c, struc
 
 	if (c->resolved.spec.mode == SANDBOX_NONE) {
 		/* Nothing is made with it, but a name that is wrong is wrong. */
-		int known = f->driver ? driver_choose(f->driver, &d, &reason, e) : 0;
+		int known = f->driver ? driver_choose(f->driver, false, &d, &reason, e) : 0;
 		if (known < 0)
 			return known;
 		c->driver = "noop";
 		c->driver_reason = "no sandbox is asked for";
 		return as_usage(sandbox_settle(&c->resolved, true, e), e);
 	}
-	int r = driver_choose(c->resolved.driver, &d, &reason, e);
+	const struct sandbox_spec *spec = &c->resolved.spec;
+	/* A block without an image asks for the host's own programs; in mode auto a container has the default image. */
+	bool bare = spec->mode == SANDBOX_INLINE && !spec->image && !spec->build.dockerfile;
+	int r = driver_choose(c->resolved.driver, bare, &d, &reason, e);
 	if (r < 0)
 		return r;
 	c->driver = driver_name(d);

@@ -32,6 +32,8 @@ struct sandbox_callbacks {
 	void (*on_ready)(void *arg, const int *listeners, size_t n);
 	/* Start failed, or it died later by itself: once, the last word. */
 	void (*on_lost)(void *arg, const struct err *e);
+	/* One event of its own (docs/events.md); data is borrowed. May be NULL. */
+	void (*on_event)(void *arg, const char *type, json_t *data);
 	void *arg;
 };
 
@@ -54,9 +56,14 @@ struct driver {
 	const char *artifact_files;
 	const char *attachments;
 	int (*probe)(struct err *e);
+	/* Whether there is a reason to think that it cannot serve here, by a glance; NULL: the probe is cheap. */
+	bool (*doubtful)(void);
 	/* Begins at once what needs no loop (forks); never waits. */
 	int (*sandbox_new)(const struct sandbox_params *p, struct sandbox **ret, struct err *e);
 	int (*sweep)(size_t *ret_n, struct err *e); /* NULL: leaves nothing behind */
+	/* Appends one object for each sandbox of ours that there is, anybody's (docs/cli.md). NULL: they die with their
+	 * runs, and nobody else knows of them. */
+	int (*list)(json_t *rows, struct err *e);
 	/* Appends what it would mount, by mount_list_add, and makes nothing. NULL: what the params say and no more. */
 	int (*list_mounts)(const struct sandbox_params *p, json_t *list, struct err *e);
 };
@@ -77,10 +84,13 @@ struct sandbox_ops {
 
 struct sandbox {
 	const struct sandbox_ops *ops;
+	char *image_digest; /* "sha256:…", once it is ready; NULL: it has no image, or one without */
 };
 
 /* One mount of a plan: type bind, tmpfs, cover (an empty folder that hides what is there) or the file system's name. */
 void mount_list_add(json_t *list, const char *type, const char *source, const char *target, bool readonly);
 
+extern const struct driver driver_docker;
+extern const struct driver driver_podman;
 extern const struct driver driver_native;
 extern const struct driver driver_noop;

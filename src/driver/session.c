@@ -126,6 +126,14 @@ static void on_sandbox_ready(void *arg, const int *listeners, size_t n)
 	check_started(s);
 }
 
+static void on_sandbox_event(void *arg, const char *type, json_t *data)
+{
+	const struct session *s = arg;
+
+	if (s->p.on_event)
+		s->p.on_event(s->p.arg, type, data);
+}
+
 static void on_sandbox_lost(void *arg, const struct err *e)
 {
 	lost(arg, e);
@@ -216,8 +224,8 @@ static int check_caps(const struct session *s, struct err *e)
 		{"network.tls_inspect", spec->network.tls_inspect != TLS_INSPECT_OFF, c->secrets},
 		{"secrets", spec->n_secrets > 0, c->secrets},
 		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
-		{"post_create", spec->post_create != NULL, c->host_toolchain},
-		{"commands of devcontainer.json", !lifecycle_empty(&spec->lifecycle), c->host_toolchain},
+		{"post_create", spec->post_create != NULL, s->driver != &driver_noop},
+		{"commands of devcontainer.json", !lifecycle_empty(&spec->lifecycle), s->driver != &driver_noop},
 		/* Words for a container's making: who takes an image makes containers. */
 		{"run_args", wants_run_args(spec), c->image},
 	};
@@ -319,7 +327,8 @@ static int choose_driver(struct session *s, struct err *e)
 		return 0;
 	}
 	const char *reason;
-	int r = driver_choose(s->p.driver, &s->driver, &reason, e);
+	bool bare = !s->spec.image && !s->spec.build.dockerfile;
+	int r = driver_choose(s->p.driver, bare, &s->driver, &reason, e);
 	return r < 0 ? r : check_caps(s, e);
 }
 
@@ -387,7 +396,8 @@ static int make_late(struct session *s, struct err *e)
 
 void session_start(struct session *s, session_done_cb done, void *arg)
 {
-	const struct sandbox_callbacks cb = {.on_ready = on_sandbox_ready, .on_lost = on_sandbox_lost, .arg = s};
+	const struct sandbox_callbacks cb = {
+		.on_ready = on_sandbox_ready, .on_lost = on_sandbox_lost, .on_event = on_sandbox_event, .arg = s};
 	const struct proxy_callbacks proxy_cb = {
 		.on_blocked = on_blocked, .on_summary = on_summary, .on_lost = on_proxy_lost, .arg = s};
 	struct err e = ERR_INIT;

@@ -263,7 +263,7 @@ const char *place_attachments(const struct place *pl)
 
 	if (pl->session)
 		return session_attachments(pl->session);
-	if (!pl->isolated || !pl->driver || driver_choose(pl->driver, &d, &reason, NULL) < 0)
+	if (!pl->isolated || !pl->driver || driver_choose(pl->driver, false, &d, &reason, NULL) < 0)
 		return NULL;
 	return driver_attachments(d);
 }

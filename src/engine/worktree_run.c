@@ -75,7 +75,7 @@ void run_tree_fill(const struct engine *en, const char *driver, struct sandbox_s
 	const struct driver *d;
 	const char *reason;
 
-	if (en->tree && driver_choose(driver, &d, &reason, NULL) == 0 && driver_caps(d)->mounts)
+	if (en->tree && driver_choose(driver, false, &d, &reason, NULL) == 0 && driver_caps(d)->mounts)
 		worktree_fill_spec(en->tree->w, spec);
 }
 

@@ -33,6 +33,9 @@ const struct container_engine engine_docker = {
 	.socket = "/var/run/docker.sock",
 	.probe = {"version", "--format", "{{.Server.Version}}"},
 	.tmpfs_owner = true,
+	.tmpfs_shared = "tmpfs-mode=1777",
+	.tmpfs_cover = "tmpfs-mode=0555,tmpfs-size=4096,readonly",
+	.remove = {"rm", "--force"},
 	.buildx = true,
 };
 
@@ -41,6 +44,10 @@ const struct container_engine engine_podman = {
 	.program = "podman",
 	.host_variable = "CONTAINER_HOST",
 	.probe = {"info", "--format", "{{.Version.Version}}"},
+	.tmpfs_home = "tmpfs-mode=0700,U=true,notmpcopyup",
+	.tmpfs_shared = "tmpfs-mode=1777,notmpcopyup",
+	.tmpfs_cover = "tmpfs-mode=0555,tmpfs-size=4096,ro,notmpcopyup",
+	.remove = {"rm", "--force", "--time", "0"},
 	.keep_id = true,
 };
 

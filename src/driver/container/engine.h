@@ -12,8 +12,12 @@ struct container_engine {
 	const char *socket;	   /* where its daemon listens by default; NULL: it has no daemon */
 	const char *probe[3];	   /* the words that ask whether it answers */
 	bool tmpfs_owner;	   /* --tmpfs takes uid= and gid= */
-	bool buildx;		   /* builds by a plugin where that is installed */
-	bool keep_id;		   /* without root its containers have a user namespace: --userns=keep-id */
+	/* Options of --mount type=tmpfs: for the user's folders (when it can give those to the container's user), for
+	 * everybody, and to hide what is there. */
+	const char *tmpfs_home, *tmpfs_shared, *tmpfs_cover;
+	const char *remove[4]; /* the words that end and remove a container at once */
+	bool buildx;	       /* builds by a plugin where that is installed */
+	bool keep_id;	       /* without root its containers have a user namespace: --userns=keep-id */
 };
 
 extern const struct container_engine engine_docker;

@@ -136,6 +136,27 @@ static pid_t clone_into(uint64_t flags, int *ret_pidfd)
 	return (pid_t)syscall(SYS_clone, flags | SIGCHLD | (ret_pidfd ? CLONE_PIDFD : 0u), NULL, ret_pidfd, NULL, NULL);
 }
 
+/* The switches by which systems refuse user namespaces to ordinary users; one that does not exist refuses nothing. */
+bool child_doubtful(void)
+{
+	static const struct {
+		const char *path;
+		char refuses;
+	} switches[] = {
+		{"/proc/sys/kernel/unprivileged_userns_clone", '0'},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'},
+		{"/proc/sys/user/max_user_namespaces", '0'},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(switches) && !child_is_privileged(); i++) {
+		char first = 0;
+		auto_fd fd = open(switches[i].path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0 && read(fd, &first, 1) == 1 && first == switches[i].refuses)
+			return true;
+	}
+	return false;
+}
+
 int child_probe(struct err *e)
 {
 	bool user_namespace = !child_is_privileged();

@@ -23,5 +23,8 @@ int child_start(const struct child_params *p, pid_t *ret_pid, int *ret_pidfd, in
 /* Whether this process may make namespaces without a user namespace. */
 bool child_is_privileged(void);
 
+/* Whether a glance at this system's switches says that the probe may fail. */
+bool child_doubtful(void);
+
 /* Whether the kernel lets this process make a sandbox's namespaces: makes them, in a process that ends at once. */
 int child_probe(struct err *e) __attribute__((warn_unused_result));

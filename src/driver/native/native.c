@@ -293,6 +293,7 @@ const struct driver driver_native = {
 	.name = "native",
 	.caps = {.mounts = true, .host_state = true, .network_policy = true, .host_toolchain = true},
 	.probe = child_probe,
+	.doubtful = child_doubtful,
 	.artifact_files = GUEST_ARTIFACT_FILES,
 	.attachments = GUEST_ATTACHMENTS,
 	.sandbox_new = sandbox_new,

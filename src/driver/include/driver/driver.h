@@ -1,6 +1,7 @@
 /* The drivers that this build has, and the choice of one. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,10 +33,14 @@ const char *driver_attachments(const struct driver *d);
  * and what to do. */
 int driver_probe(const struct driver *d, struct err *e) __attribute__((warn_unused_result));
 
-/* By name: -ENOENT naming those that exist. NULL chooses the first that answers; *ret_reason (static) says why it is
- * this one. A failure names everything that was tried. */
-int driver_choose(const char *name, const struct driver **ret, const char **ret_reason, struct err *e)
-	__attribute__((warn_unused_result));
+/* By name: -ENOENT naming those that exist. NULL chooses the first that answers, and when there is no image the first
+ * that needs none; *ret_reason (static) says why it is this one. A failure names everything that was tried. */
+int driver_choose(const char *name, bool without_image, const struct driver **ret, const char **ret_reason,
+		  struct err *e) __attribute__((warn_unused_result));
 
 /* Removes what sandboxes of dead owners left behind; *ret_n: how many things. */
 int driver_sweep_all(size_t *ret_n, struct err *e) __attribute__((warn_unused_result));
+
+/* Appends one object for each sandbox that the engines of this host have, anybody's: driver, id, name, image, state,
+ * created, run_id, run_name, owner ("alive", "gone": a leftover, or "elsewhere"). */
+int driver_list_all(json_t *rows, struct err *e) __attribute__((warn_unused_result));

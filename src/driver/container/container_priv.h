@@ -1,0 +1,74 @@
+/* A container's state, shared by its life (container.c), its start (start.c) and the programs in one that has no guest
+ * (engine_exec.c). */
+#pragma once
+
+#include "../channel.h"
+#include "../ops.h"
+#include "cli.h"
+#include "engine.h"
+#include "image.h"
+
+#include <base/err.h>
+
+struct build;
+struct control;
+struct engine_exec;
+
+struct container {
+	struct sandbox base;
+	const struct container_engine *engine;
+	const struct sandbox_params *p;
+	struct sandbox_callbacks cb;
+	uv_loop_t *loop;
+	char *program; /* the engine's, its path */
+	char *guest;   /* of this host; NULL: the guest is not used, the engine itself starts programs */
+	char *name;
+	char *image;
+	struct build *build;	 /* while it runs */
+	struct cli *step;	 /* the program of the start that runs now */
+	struct control *control; /* until the guest has connected */
+	struct channel *channel; /* from then on */
+	int env_fd;
+	int terminals;	 /* the container's /dev/pts, -1: none yet */
+	unsigned busy;	 /* programs and sockets that the loop has not let go of */
+	bool step_makes; /* the step is the one that makes the container: it must not be cut off */
+	bool made;	 /* there may be a container */
+	bool removing;
+	bool swept; /* for a name that was in use: at most once */
+	bool ready;
+	bool over; /* lost or stopped: nothing more is started */
+	struct pull_count pull;
+	uint64_t pull_told_ms;
+	struct engine_exec *execs; /* of a container without guest */
+	unsigned last_exec;
+	void (*stopped)(void *arg, bool killed);
+	void *stopped_arg;
+};
+
+/* Gives it a name that no other container of this process has: a run may have several, and the engine frees the name of
+ * one that ended a little later. */
+void container_name(struct container *c);
+
+/* Begins the steps that end in on_ready or on_lost. */
+int container_start(struct container *c, struct err *e) __attribute__((warn_unused_result));
+
+/* Everything stands; listeners as in sandbox_callbacks. */
+void container_ready(struct container *c, const int *listeners, size_t n);
+
+/* The last word: at most once, and not for an end that was asked for. */
+void container_lost(struct container *c, const struct err *e);
+
+/* One thing that the loop has let go of; ends a stop when it was the last. */
+void container_idle(struct container *c);
+
+/* Ends and removes the container, once it may exist and no step makes it. */
+void container_remove(struct container *c);
+
+void container_emit(const struct container *c, const char *type, json_t *data);
+void container_warn(const struct container *c, const char *code, const char *message);
+
+/* Programs by the engine's own exec, for a container whose PID 1 is no guest; as sandbox_ops.exec. */
+int engine_exec_start(struct container *c, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
+		      struct err *e) __attribute__((warn_unused_result));
+/* Every one ends as EXEC_LOST. */
+void engine_exec_lose_all(struct container *c);
