@@ -46,6 +46,8 @@ struct node_exec {
 	char *permission_mode; /* for the event */
 	struct agent_room room;
 	char *files[ROOM_FILES_MAX]; /* paths of what prepare planned, its own use */
+	char *file_text;	     /* of one of them */
+	struct agent_usage seen;     /* of the conversation so far, its own use */
 	struct buf input;
 	struct strv places; /* of the program: tried in turn */
 	size_t place;

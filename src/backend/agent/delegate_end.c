@@ -49,6 +49,7 @@ void delegate_free(struct node_exec *x)
 	strv_done(&x->places);
 	buf_done(&x->input);
 	free(x->permission_mode);
+	free(x->file_text);
 	free(x->say);
 	free(x->resume);
 	json_decref(x->schema);
