@@ -31,7 +31,8 @@ static struct engine_sandbox sandbox_of(const struct engine *en, const struct ds
 
 	if (p->node_sandboxes && p->node_sandboxes[n->index].spec)
 		return p->node_sandboxes[n->index];
-	if (n->sandbox && n->sandbox->mode.v == DSL_SANDBOX_NONE)
+	const struct backend_ops *ops = en->nodes[n->index].ops;
+	if ((n->sandbox && n->sandbox->mode.v == DSL_SANDBOX_NONE) || (ops && ops->on_host && ops->on_host(p->host_env)))
 		return host;
 	return (struct engine_sandbox){.spec = p->sandbox, .driver = p->driver};
 }

@@ -87,9 +87,12 @@ struct backend_ops {
 	int (*start)(const struct node_task *t, const struct node_callbacks *cb, struct node_exec **ret, struct err *e);
 	/* May be called again with the harder kind; on_done still comes. */
 	void (*cancel)(struct node_exec *x, enum node_cancel how);
+	/* Whether its nodes run on the host although the run has a sandbox, because the program has one of its own; a
+	 * node with a sandbox of its own runs there all the same. NULL: never. */
+	bool (*on_host)(const char *const *host_env);
 };
 
-extern const struct backend_ops backend_tool, backend_claude_code;
+extern const struct backend_ops backend_tool, backend_claude_code, backend_codex;
 
 /* The backend that carries out agents by this name, or NULL when this program has none. */
 const struct backend_ops *backend_find(const char *name);
