@@ -4,6 +4,7 @@
 
 #include <base/mem.h>
 #include <base/str.h>
+#include <driver/session.h>
 #include <sandbox/devcontainer.h>
 #include <sandbox/spec.h>
 
@@ -27,14 +28,19 @@ static void set_default(struct strv *env, const char *name, const char *value)
 		strv_set_env(env, name, value);
 }
 
-void program_env(struct strv *env, const struct sandbox_spec *spec, const char *home)
+void program_env(struct strv *env, const struct sandbox_spec *spec, const struct session *session)
 {
-	static const char *const taken[] = {"PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TZ"};
+	static const char *const taken[] = {"USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TZ"};
+	const char *home = session_home(session);
 
+	add_list(env, session_image_env(session));
+	/* An image has programs of its own, in places that the host's PATH says nothing about. */
+	if (!spec->image && !spec->build.dockerfile && getenv("PATH"))
+		set_default(env, "PATH", getenv("PATH"));
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
 		const char *value = getenv(taken[i]);
 		if (value)
-			strv_set_env(env, taken[i], value);
+			set_default(env, taken[i], value);
 	}
 	set_default(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	set_default(env, "LANG", "C.UTF-8");

@@ -113,7 +113,7 @@ static int exec_program(struct program *p, struct err *e)
 	auto_strv env = {0};
 	struct exec_opts o = {.argv = p->q->argv, .stdio = {0, 1, 2}};
 
-	program_env(&env, p->q->spec, session_home(p->session));
+	program_env(&env, p->q->spec, p->session);
 	o.env = (const char *const *)env.v;
 	if (p->q->on_terminal) {
 		int r = terminal_open(p->session, &p->loop, on_resize, p, &p->terminal, e);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <driver/driver.h>
+#include <base/str.h>
 #include <driver/exec.h>
 #include <jansson.h>
 #include <uv.h>
@@ -85,6 +86,7 @@ struct sandbox_ops {
 struct sandbox {
 	const struct sandbox_ops *ops;
 	char *image_digest; /* "sha256:…", once it is ready; NULL: it has no image, or one without */
+	struct strv env;    /* what its image gives every program in it; once it is ready */
 };
 
 /* One mount of a plan: type bind, tmpfs, cover (an empty folder that hides what is there) or the file system's name. */

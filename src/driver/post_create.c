@@ -155,10 +155,18 @@ static void on_ended(void *arg, const struct exec_status *st)
 /* What a command's programs find: the container's own variables, those that are for execs only, and the proxy's. */
 static void make_env(const struct session *s, struct strv *own, struct strv *env)
 {
-	strv_set_env(own, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	strv_set_env(own, "HOME", session_home(s));
-	for (size_t i = 0; i < s->spec.env.n; i++)
-		strv_add(own, s->spec.env.v[i]);
+	const struct strv *image = session_image_env(s);
+
+	for (size_t i = 0; i < image->n; i++)
+		strv_add(own, image->v[i]);
+	if (!strv_get_env(own, "PATH"))
+		strv_set_env(own, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	if (session_home(s))
+		strv_set_env(own, "HOME", session_home(s));
+	for (size_t i = 0; i < s->spec.env.n; i++) {
+		auto_free char *name = xstrndup(s->spec.env.v[i], strcspn(s->spec.env.v[i], "="));
+		strv_set_env(own, name, strchr(s->spec.env.v[i], '=') + 1);
+	}
 	for (size_t i = 0; i < own->n; i++)
 		strv_add(env, own->v[i]);
 	devcontainer_apply_remote_env(env, &s->spec.remote_env);

@@ -481,7 +481,17 @@ const char *session_workspace(const struct session *s)
 
 const char *session_home(const struct session *s)
 {
+	/* What is shared of the user's home stands at its own path; without that, HOME is the image's user's. */
+	if (s->driver->caps.image && (s->spec.host_state == HOST_STATE_NONE || !s->home))
+		return NULL;
 	return s->home ? s->home : "/";
+}
+
+const struct strv *session_image_env(const struct session *s)
+{
+	static const struct strv none = {0};
+
+	return s->sandbox ? &s->sandbox->env : &none;
 }
 
 const char *session_artifact_files(const struct session *s)

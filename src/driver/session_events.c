@@ -62,6 +62,7 @@ void session_emit_started(const struct session *s)
 	json_put_str(d, "mode", sandbox_mode_name(spec->mode));
 	json_put_str(d, "source", spec->mode_source);
 	json_put(d, "image", spec->image ? json_string(spec->image) : json_null());
+	json_put_str(d, "image_digest", s->sandbox->image_digest);
 	json_put_bool(d, "has_post_create", post_create_wanted(spec));
 	json_put_str(d, "workspace_folder", s->workspace_target);
 	json_put(d, "network", session_network_json(s));

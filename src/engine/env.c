@@ -1,6 +1,6 @@
 /* The environment of a node: made from nothing, so that no key of the user's shell reaches a program of a workflow.
- * A few names come from the host; in a sandbox the spec's variables come over them; the run's own come last and cannot
- * be replaced. */
+ * A few names come from the host, unless an image has a word of its own for them; in a sandbox the spec's variables
+ * come over them; the run's own come last and cannot be replaced. */
 #include "place.h"
 
 #include <base/mem.h>
@@ -29,6 +29,13 @@ static void set(struct strv *to, const char *name, const char *value)
 		strv_set_env(to, name, value);
 }
 
+/* Over nothing that is there already. */
+static void set_default(struct strv *to, const char *name, const char *value)
+{
+	if (!strv_get_env(to, name))
+		set(to, name, value);
+}
+
 static void add_list(struct strv *to, const struct strv *from)
 {
 	for (size_t i = 0; i < from->n; i++) {
@@ -49,12 +56,14 @@ void env_build(const struct engine *en, const struct place *place, const char *n
 	const char *lang = host_value(en, "LANG");
 	const char *term = host_value(en, "TERM");
 
-	set(to, "PATH", path && *path && !image ? path : default_path);
+	if (place->isolated)
+		add_list(to, session_image_env(place->session));
+	set_default(to, "PATH", path && *path && !image ? path : default_path);
 	set(to, "HOME", place->isolated ? session_home(place->session) : host_value(en, "HOME"));
-	set(to, "USER", host_value(en, "USER"));
-	set(to, "LANG", lang ? lang : "C.UTF-8");
-	set(to, "TERM", term ? term : "dumb");
-	set(to, "TZ", host_value(en, "TZ"));
+	set_default(to, "USER", host_value(en, "USER"));
+	set_default(to, "LANG", lang ? lang : "C.UTF-8");
+	set_default(to, "TERM", term ? term : "dumb");
+	set_default(to, "TZ", host_value(en, "TZ"));
 	if (place->isolated) {
 		add_list(to, &place->spec.env);
 		devcontainer_apply_remote_env(to, &place->spec.remote_env);

@@ -212,6 +212,7 @@ static void free_container(struct sandbox *s)
 	close_quietly(c->terminals);
 	pull_count_done(&c->pull);
 	free(c->base.image_digest);
+	strv_done(&c->base.env);
 	free(c->program);
 	free(c->guest);
 	free(c->name);

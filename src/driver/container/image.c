@@ -18,12 +18,13 @@
 
 enum { MAX_LAYERS = 512, SHORT_ID = 12 };
 
-const char image_format[] = "[{{json .Id}},{{json .RepoDigests}},{{json .Architecture}}]";
+const char image_format[] = "[{{json .Id}},{{json .RepoDigests}},{{json .Architecture}},{{json .Config.Env}}]";
 
 void image_facts_done(struct image_facts *f)
 {
 	free(f->digest);
 	free(f->architecture);
+	strv_done(&f->env);
 	*f = (struct image_facts){0};
 }
 
@@ -64,6 +65,12 @@ int image_parse(const char *text, size_t len, struct image_facts *ret)
 		.digest = digest_of(row),
 		.architecture = architecture ? xstrdup(architecture) : NULL,
 	};
+	const json_t *env = json_array_get(row, 3);
+	for (size_t i = 0; i < json_array_size(env); i++) {
+		const char *entry = json_string_value(json_array_get(env, i));
+		if (entry && strchr(entry, '=') > entry)
+			strv_add(&ret->env, entry);
+	}
 	return 0;
 }
 

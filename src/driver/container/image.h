@@ -1,6 +1,7 @@
 /* What an engine says about an image: whether it is there, and how far a pull has come. */
 #pragma once
 
+#include <base/str.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,6 +12,7 @@ extern const char image_format[];
 struct image_facts {
 	char *digest; /* sha256:…, of the repository's manifest when it came from one, else of the image itself */
 	char *architecture;
+	struct strv env; /* "NAME=value": what it gives every program in it */
 };
 void image_facts_done(struct image_facts *f);
 

@@ -41,7 +41,7 @@
 enum {
 	PROXY_PORT = 47128, /* as in native sandboxes */
 	LINGER_MS = 60 * 1000,
-	ANSWER_LIMIT = 64 * 1024,
+	ANSWER_LIMIT = 1024 * 1024,
 	ENV_LIMIT = 4 * 1024 * 1024,
 	LOOK_MS = 30 * 1000,
 	MAKE_MS = 180 * 1000,
@@ -369,6 +369,8 @@ static void take_image(struct container *c, const struct cli_result *r)
 
 	if (image_parse(r->out, r->out_len, &facts) == 0) {
 		c->base.image_digest = TAKE_PTR(facts.digest);
+		c->base.env = facts.env;
+		facts.env = (struct strv){0};
 		image_facts_done(&facts);
 	}
 	tell_user(c);

@@ -9,6 +9,7 @@
 struct err;
 struct sandbox_spec;
 struct session;
+struct strv;
 
 struct session_params {
 	uv_loop_t *loop;
@@ -59,9 +60,12 @@ void exec_signal(struct exec *x, int sig);
 /* Tells a tty exec its new size. */
 void exec_resize(struct exec *x, unsigned rows, unsigned cols);
 
-/* Where the workspace stands inside, and HOME inside. Valid once started. */
+/* Where the workspace stands inside, and HOME inside (NULL: where the image has it). Valid once started. */
 const char *session_workspace(const struct session *s);
 const char *session_home(const struct session *s);
+/* What its image gives every program ("NAME=value"; empty without an image): an exec's environment begins with it.
+ * Valid once started. */
+const struct strv *session_image_env(const struct session *s);
 /* Where artifact_files stands inside; NULL: nowhere. */
 const char *session_artifact_files(const struct session *s);
 /* Where attachments stand inside; NULL: nowhere. */
