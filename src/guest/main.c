@@ -11,6 +11,7 @@ static const struct {
 } jobs[] = {
 	{"init", guest_init},
 	{"connect", guest_connect},
+	{"__claw-runner", guest_claw_runner},
 };
 
 int main(int argc, char **argv)
