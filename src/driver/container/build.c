@@ -214,7 +214,7 @@ static void on_image_known(void *arg, const struct cli_result *r)
 static void ask_for_image(struct build *b)
 {
 	b->image = xasprintf(IMAGE_PREFIX "%s", b->hash);
-	const char *const argv[] = {b->p.program, "image", "inspect", "--format", "{{.Id}}", b->image, NULL};
+	const char *const argv[] = {b->p.program, "image", "inspect", "--format", "{{.Os}}", b->image, NULL};
 	const struct cli_opts o = {.argv = argv, .stdin_fd = -1, .out_limit = ANSWER_LIMIT};
 
 	call(b, &o, on_image_known);
