@@ -18,7 +18,7 @@
 
 enum { MAX_LAYERS = 512, SHORT_ID = 12 };
 
-const char image_format[] = "[{{json .Id}},{{json .RepoDigests}},{{json .Architecture}},{{json .Config.Env}}]";
+const char image_format[] = "[{{json .ID}},{{json .RepoDigests}},{{json .Architecture}},{{json .Config.Env}}]";
 
 void image_facts_done(struct image_facts *f)
 {

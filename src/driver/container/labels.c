@@ -22,7 +22,7 @@
 
 enum { SMALL_FILE = 4096 };
 
-const char contained_format[] = "[{{json .Id}},{{json .Name}},{{json .State.Status}},{{json .Created}},"
+const char contained_format[] = "[{{json .ID}},{{json .Name}},{{json .State.Status}},{{json .Created}},"
 				"{{json .Config.Image}},{{json .Config.Labels}}]";
 
 static void add_file(struct sha256_ctx *sum, const char *path)
