@@ -30,6 +30,7 @@ struct resume_opts {
 	struct strv answers;
 	const char *store_dir;
 	unsigned long long timeout_ms;
+	bool no_interactive;
 	bool json;
 	bool quiet;
 	struct strv resolve;
@@ -65,7 +66,7 @@ static int choose_run(const struct resume_opts *o, const char *store, char **ret
 static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err *e)
 {
 	const struct resume_opts *o = inv->options;
-	const struct run_show show = {.json = o->json, .quiet = o->quiet};
+	const struct run_show show = {.json = o->json, .quiet = o->quiet, .no_ask = o->no_interactive};
 	auto_free char *store = NULL, *id = NULL, *workspace = NULL;
 	auto_json record = NULL;
 	auto_workflow w = {0};
@@ -157,6 +158,10 @@ static const struct option_row options[] = {
 	 .help = "the run fails when it takes longer from here, such as 90s, 30m or 1h30m"},
 	SANDBOX_FLAG_ROWS(struct resume_opts, sandbox),
 	RESOLVE_ROW(struct resume_opts, resolve),
+	{.name = "no-interactive",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct resume_opts, no_interactive),
+	 .help = "never ask on the terminal"},
 	{.name = "json",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct resume_opts, json),

@@ -40,6 +40,7 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.json = o->json,
 		.quiet = o->quiet,
 		.lines = str_eq(o->log_level, "info") || str_eq(o->log_level, "debug"),
+		.no_ask = o->no_interactive,
 	};
 	auto_free char *workspace = NULL, *store = NULL;
 	auto_workflow w = {0};

@@ -2,6 +2,7 @@
  * come, and signals are handed to it. What fails in the run itself is the run's result and not an error of the command,
  * but it is told in the same form. */
 #include "run_engine.h"
+#include "ask.h"
 #include "event_view.h"
 #include "output.h"
 #include "run_signals.h"
@@ -20,6 +21,7 @@ struct runner {
 	struct signal_watch signals;
 	struct event_view view;
 	struct live_view *live; /* NULL: plain lines, or none */
+	struct asker *asker;	/* NULL: nobody is asked */
 	struct engine_result result;
 };
 
@@ -38,10 +40,18 @@ static void on_event(void *arg, const struct store_event *ev)
 	}
 }
 
+static void on_question(void *arg, const struct engine_question *q)
+{
+	const struct runner *r = arg;
+
+	asker_add(r->asker, q);
+}
+
 static void on_signal(void *arg, int sig)
 {
 	const struct runner *r = arg;
 
+	asker_stop(r->asker);
 	if (r->live)
 		live_view_doing(r->live, "stopping (again: kill)");
 	/* A terminal that goes away asks for the same as SIGTERM. */
@@ -54,6 +64,7 @@ static void on_done(void *arg, const struct engine_result *result)
 
 	r->result = *result;
 	signal_watch_stop(&r->signals);
+	asker_stop(r->asker);
 	live_view_end(r->live);
 }
 
@@ -70,28 +81,44 @@ static void tell_result(const struct runner *r)
 	show_error(&e);
 }
 
-int run_engine(const struct engine_params *p, const struct run_show *show, struct err *e)
+static int run(struct runner *r, const struct engine_params *p, struct err *e)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, 0};
+	const struct run_show *show = r->show;
+
+	signal_watch_start(&r->signals, p->loop, numbers, on_signal, r);
+	if (!show->json && !show->quiet && !show->lines && live_view_possible())
+		r->live = live_view_new(p->loop, p->run_name ? p->run_name : p->file->workflow->name.s);
+	if (r->asker)
+		asker_serve(r->asker, r->engine, r->live);
+	int n = engine_run(r->engine, on_done, r, e);
+	if (n == 0)
+		(void)uv_run(p->loop, UV_RUN_DEFAULT);
+	signal_watch_stop(&r->signals);
+	asker_stop(r->asker);
+	live_view_end(r->live);
+	(void)uv_run(p->loop, UV_RUN_DEFAULT);
+	live_view_free(r->live);
+	event_view_done(&r->view);
+	return n;
+}
+
+int run_engine(const struct engine_params *p, const struct run_show *show, struct err *e)
+{
 	struct runner r = {.show = show};
 	struct engine_params mine = *p;
 
 	mine.on_event = on_event;
 	mine.arg = &r;
+	r.asker = show->json || show->no_ask || !ask_possible() ? NULL : asker_new(p->loop);
+	mine.ask = r.asker ? on_question : NULL;
 	int n = engine_new(&mine, &r.engine, e);
-	if (n < 0)
-		return n;
-	signal_watch_start(&r.signals, p->loop, numbers, on_signal, &r);
-	if (!show->json && !show->quiet && !show->lines && live_view_possible())
-		r.live = live_view_new(p->loop, p->run_name ? p->run_name : p->file->workflow->name.s);
-	n = engine_run(r.engine, on_done, &r, e);
 	if (n == 0)
-		(void)uv_run(p->loop, UV_RUN_DEFAULT);
-	signal_watch_stop(&r.signals);
-	live_view_end(r.live);
+		n = run(&r, p, e);
+	else
+		asker_stop(r.asker);
 	(void)uv_run(p->loop, UV_RUN_DEFAULT);
-	live_view_free(r.live);
-	event_view_done(&r.view);
+	asker_free(r.asker);
 	if (n == 0) {
 		tell_result(&r);
 		n = r.result.exit_code;

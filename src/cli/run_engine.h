@@ -7,9 +7,10 @@ struct engine_params;
 struct err;
 
 struct run_show {
-	bool json;  /* the events, one JSON object a line */
-	bool quiet; /* errors only */
-	bool lines; /* never the live view */
+	bool json;   /* the events, one JSON object a line */
+	bool quiet;  /* errors only */
+	bool lines;  /* never the live view */
+	bool no_ask; /* human nodes are not asked about on the terminal */
 };
 
 /* Makes the engine, works on its loop until the run has ended, and tells what went wrong in it. p's on_event and arg

@@ -258,6 +258,16 @@ static struct branch *find(const struct engine *en, const char *id)
 	return NULL;
 }
 
+int engine_check_answer(const struct engine *en, const char *id, const char *answer, struct err *e)
+{
+	const struct branch *b = find(en, id);
+	auto_json to = json_object();
+
+	if (!b || en->phase != PHASE_RUNNING)
+		return err_set(e, ERR_USAGE, ENOENT, "answer %s: the run does not wait for it any more", id);
+	return human_add_answer(en, b->node, answer, to, e);
+}
+
 int engine_answer(struct engine *en, const char *id, const char *const *answers, struct err *e)
 {
 	struct branch *b = find(en, id);

@@ -230,6 +230,14 @@ const char *session_attachments(const struct session *s)
 	return s->p.attachments;
 }
 
+const struct strv *session_image_env(const struct session *s)
+{
+	static const struct strv none;
+
+	(void)s;
+	return &none;
+}
+
 const char *session_home(const struct session *s)
 {
 	return s->p.home ? s->p.home : "/inside";

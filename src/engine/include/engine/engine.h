@@ -39,16 +39,16 @@ struct engine_params {
 	/* What nodes run in, by dsl_node.index; nodes with equal ones share it. NULL: all run in the run's, but for
 	 * those that say none. */
 	const struct engine_sandbox *node_sandboxes;
-	const char *workspace;		    /* absolute, resolved; must exist */
-	const char *store_dir;		    /* absolute (store_locate) */
-	const char *run_id;		    /* NULL: a new UUIDv7 */
-	const char *run_name;		    /* NULL: none */
-	const char *const *vars;     /* "name=value", NULL-terminated, or NULL; values are read by declared type */
-	const char *preset;	     /* NULL: none */
+	const char *workspace;		/* absolute, resolved; must exist */
+	const char *store_dir;		/* absolute (store_locate) */
+	const char *run_id;		/* NULL: a new UUIDv7 */
+	const char *run_name;		/* NULL: none */
+	const char *const *vars;	/* "name=value", NULL-terminated, or NULL; values are read by declared type */
+	const char *preset;		/* NULL: none */
 	const char *const *attachments; /* "name=path", NULL-terminated, or NULL: copied into the run */
-	const char *const *host_env; /* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
-	const char *const *resolve;  /* "HOST:IP" answers of the egress proxy, or NULL */
-	uint64_t timeout_ms;	     /* --timeout; 0: none */
+	const char *const *host_env;	/* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
+	const char *const *resolve;	/* "HOST:IP" answers of the egress proxy, or NULL */
+	uint64_t timeout_ms;		/* --timeout; 0: none */
 	/* Of a workflow with worktree: auto (engine/worktree.h); NULL and false: not given. */
 	const char *branch_name, *merge_into, *merge_strategy;
 	/* Going on with the run run_id of the store, which failed, was cancelled or interrupted, or waits for a person.
@@ -93,6 +93,10 @@ void engine_interrupt(struct engine *en, int sig);
  * nothing else is left. Returns 0, -EINVAL when they do not do (ask again), or -ENOENT when the run does not wait for
  * them any more. */
 int engine_answer(struct engine *en, const char *id, const char *const *answers, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* Whether one "field=value" would do for a question; nothing is answered by it. 0, or -errno as engine_answer. */
+int engine_check_answer(const struct engine *en, const char *id, const char *answer, struct err *e)
 	__attribute__((warn_unused_result));
 
 const char *engine_run_id(const struct engine *en);
