@@ -28,7 +28,8 @@ static const char leave_script[] =
 	"[ -n \"$2\" ] || exit 0\n"
 	"i=0\n"
 	"while [ $i -lt 50 ]; do\n"
-	"	found=$(grep -lF -e \"$2\" /proc/[0-9]*/environ 2>/dev/null) || exit 0\n"
+	"	found=$(grep -lF -e \"$2\" /proc/[0-9]*/environ 2>/dev/null)\n"
+	"	[ -n \"$found\" ] || exit 0\n"
 	"	for f in $found; do p=${f#/proc/}; kill -9 \"${p%/environ}\" 2>/dev/null; done\n"
 	"	i=$((i + 1))\n"
 	"done\n";

@@ -83,9 +83,9 @@ static json_t *preview_of(const json_t *input)
 
 	for (size_t i = 0; !s && i < ARRAY_LEN(telling); i++)
 		s = json_get_str(input, telling[i]);
-	char *whole = s ? NULL : json_compact(input);
+	char *whole = s || !input ? NULL : json_compact(input);
 	if (!s)
-		s = whole ? whole : json_string_value(input);
+		s = whole;
 	size_t len = s ? strnlen(s, PREVIEW_BYTES) : 0, chars = 0, end = 0;
 	for (; end < len; end++) {
 		if (((unsigned char)s[end] & 0xc0) != 0x80 && chars++ == PREVIEW_MAX)
