@@ -85,11 +85,11 @@ const struct command command_sandbox_gc = {
 	.name = "sandbox gc",
 	.operands = "",
 	.summary = "remove what dead sandboxes left behind",
-	.about = "Asks every driver for what belongs to runs whose process is gone, and removes it. Sandboxes of "
-		 "living runs are "
-		 "not touched. A native sandbox leaves nothing: it dies with its run. The worktrees of runs that are "
-		 "over are "
-		 "removed too, unless they hold work that is not committed; branches stay.",
+	.about = "Asks every driver for what belongs to runs whose process is gone, and removes it: containers of "
+		 "docker and "
+		 "podman, and worktrees that hold no work which is on no branch (branches stay). Sandboxes of living "
+		 "runs, "
+		 "and those of other machines, are not touched. A native sandbox leaves nothing: it dies with its run.",
 	.options = options,
 	.options_size = sizeof(struct gc_opts),
 	.run = run,

@@ -137,8 +137,10 @@ bool pull_count_line(struct pull_count *c, const char *line, const char **ret_la
 	bool ended = p.done && !c->layers[i].done;
 	c->layers[i].done |= p.done;
 	c->n_done += ended;
+	if (!is_new && !ended)
+		return false;
 	*ret_layer = c->layers[i].id;
-	return is_new || ended;
+	return true;
 }
 
 void pull_count_done(struct pull_count *c)

@@ -46,6 +46,6 @@ void contained_list_done(struct contained_list *l);
 /* The --format of `inspect` that contained_parse reads. */
 extern const char contained_format[];
 
-/* Reads what `inspect` printed: one JSON array a container, one after the other. Those that do not carry our label, and
- * whatever is malformed, are left out; a text that breaks off counts up to there. */
+/* Reads what `inspect` printed: one JSON array a container, one after the other. Those that do not carry our label are
+ * left out; a text that is malformed counts up to there. */
 void contained_parse(const char *text, size_t len, struct contained_list *ret);
