@@ -105,12 +105,21 @@ static bool may_pass(const char *text)
 	return false;
 }
 
+/* The error's text may be the provider's whole answer, whose own words say more. */
+static void set_error(struct agent_turn *t, const char *message)
+{
+	auto_json answer = json_parse_value(message, strlen(message), NULL);
+	const char *inner = json_get_str(json_object_get(answer, "error"), "message");
+
+	turn_set(&t->error, inner ? inner : message);
+}
+
 static void on_failed(struct agent_turn *t, const json_t *line)
 {
 	const char *message = json_get_str(json_object_get(line, "error"), "message");
 
 	t->ended = t->failed = true;
-	turn_set(&t->error, message ? message : "the turn failed, and codex did not say why");
+	set_error(t, message ? message : "the turn failed, and codex did not say why");
 	t->status = status_in(t->error);
 	t->retryable = t->status ? retry_status(t->status) : may_pass(t->error);
 }
