@@ -17,7 +17,7 @@
 
 int session_guest(const struct session *s, char **ret, struct err *e)
 {
-	if (s->driver == &driver_noop)
+	if (!s || s->driver == &driver_noop)
 		return guest_path_find(ret, e);
 	*ret = xstrdup(GUEST_PATH);
 	return 0;
@@ -62,6 +62,11 @@ int egress_check_address(const struct egress *g, const struct sockaddr *sa, sock
 			       g->host.text);
 	policy_check_address(g->session->policy, &g->host, &g->first, &address, g->port, &v);
 	return v.allow ? 0 : deny(g, &v, address.text, e);
+}
+
+bool egress_is_open(const struct session *s)
+{
+	return !s->policy;
 }
 
 const char *const *session_resolve(const struct session *s)

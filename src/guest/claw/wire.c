@@ -40,7 +40,7 @@ int envelope_parse(const char *line, size_t len, struct jdoc **ret_doc, struct e
 	struct jv root = doc ? jdoc_root(doc) : (struct jv){0};
 
 	if (!doc)
-		return -EPROTO;
+		return err_wrap(e, -EPROTO, "read an envelope");
 	struct jv id = jv_get(root, "id"), data = jv_get(root, "data");
 	struct envelope env = {.type = jv_cstr(jv_get(root, "type")), .id = jv_cstr(id), .data = data};
 	bool id_fits = jv_type(id) == J_MISSING || jv_type(id) == J_NULL || env.id;

@@ -8,8 +8,8 @@
 struct err;
 struct session;
 
-/* The guest program as the session's programs reach it: inside a sandbox where it is mounted, else on the host. The
- * caller frees. Returns 0, or -ENOENT naming where it was looked for. */
+/* The guest program as the session's programs reach it: inside a sandbox where it is mounted, else (and without a
+ * session, s NULL) on the host. The caller frees. Returns 0, or -ENOENT naming where it was looked for. */
 int session_guest(const struct session *s, char **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* A request that this process makes in the name of an agent inside: the session's policy decides as it does for the
@@ -30,6 +30,9 @@ int egress_check_host(const struct session *s, const char *host, uint16_t port, 
 /* Second look: the address that is about to be dialled. 0 or -EACCES. */
 int egress_check_address(const struct egress *g, const struct sockaddr *sa, socklen_t len, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* Whether there is no policy: everything may be reached. */
+bool egress_is_open(const struct session *s);
 
 /* "HOST:IP" answers that come before DNS, NULL-terminated; NULL: none. */
 const char *const *session_resolve(const struct session *s);
