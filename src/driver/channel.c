@@ -362,6 +362,11 @@ static void on_handle_closed(uv_handle_t *h)
 		destroy(c);
 }
 
+bool channel_busy(const struct channel *c)
+{
+	return c->n > 0;
+}
+
 void channel_free(struct channel *c, void (*closed)(void *arg), void *arg)
 {
 	channel_close(c);

@@ -3,6 +3,7 @@
 
 #include <driver/exec.h>
 #include <guest/protocol.h>
+#include <stdbool.h>
 #include <uv.h>
 
 struct channel;
@@ -31,6 +32,9 @@ void channel_end(struct channel *c);
 
 /* Handles what has arrived but was not read yet (the last words of a guest that ended). */
 void channel_drain(struct channel *c);
+
+/* Whether a program that it started has not ended. */
+bool channel_busy(const struct channel *c);
 
 /* Ends every exec as EXEC_LOST and hangs up, without on_closed. Idempotent. */
 void channel_close(struct channel *c);

@@ -77,7 +77,8 @@ struct sandbox_ops {
 		    struct err *e);
 	/* Opens the outer side of a new terminal of the sandbox, non-blocking: the descriptor or -errno. */
 	int (*open_terminal)(struct sandbox *s);
-	/* Ends everything inside; every exec ends as EXEC_LOST, then done. From any state, at most once. */
+	/* Ends everything inside; every exec ends as EXEC_LOST, then done (killed: some still ran). From any state, at
+	 * most once. */
 	void (*stop)(struct sandbox *s, void (*done)(void *arg, bool killed), void *arg);
 	/* After stop's done, or when start was never called: then it ends what sandbox_new began. */
 	void (*free)(struct sandbox *s);

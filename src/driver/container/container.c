@@ -71,7 +71,7 @@ static void on_channel_freed(void *arg)
 {
 	const struct container *c = arg;
 
-	c->stopped(c->stopped_arg, false);
+	c->stopped(c->stopped_arg, c->killed);
 }
 
 static void check_stopped(struct container *c)
@@ -81,7 +81,7 @@ static void check_stopped(struct container *c)
 	if (c->channel)
 		channel_free(TAKE_PTR(c->channel), on_channel_freed, c);
 	else
-		c->stopped(c->stopped_arg, false);
+		c->stopped(c->stopped_arg, c->killed);
 }
 
 void container_idle(struct container *c)
@@ -186,6 +186,7 @@ static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *
 
 	c->stopped = done;
 	c->stopped_arg = arg;
+	c->killed = c->channel && channel_busy(c->channel);
 	c->over = true;
 	/* Itself, so that nothing below ends the stop before all of it was begun. */
 	c->busy++;

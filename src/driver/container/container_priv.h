@@ -36,7 +36,8 @@ struct container {
 	bool removing;
 	bool swept; /* for a name that was in use: at most once */
 	bool ready;
-	bool over; /* lost or stopped: nothing more is started */
+	bool over;   /* lost or stopped: nothing more is started */
+	bool killed; /* programs still ran when it was stopped */
 	struct pull_count pull;
 	uint64_t pull_told_ms;
 	struct engine_exec *execs; /* of a container without guest */

@@ -38,6 +38,7 @@ struct native {
 	bool attached;	   /* the channel is the loop's */
 	bool channel_gone; /* the loop has let go of it */
 	bool closing;
+	bool killed; /* programs still ran when it was stopped */
 	bool reaped;
 	bool lost;
 	struct err why;
@@ -81,7 +82,7 @@ static void on_ended_closed(uv_handle_t *h)
 	const struct native *n = h->data;
 
 	if (n->stopped)
-		n->stopped(n->stopped_arg, false);
+		n->stopped(n->stopped_arg, n->killed);
 }
 
 static void check_stopped(struct native *n)
@@ -162,12 +163,13 @@ static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *
 
 	n->stopped = done;
 	n->stopped_arg = arg;
+	n->killed = channel_busy(c);
 	kill_init(n);
 	if (!n->watching) {
 		/* start could not even watch it, so nothing on the loop will say that it ended. */
 		channel_free(c, NULL, NULL);
 		reap_now(n);
-		done(arg, true);
+		done(arg, n->killed);
 		return;
 	}
 	n->channel_gone = !n->attached;
