@@ -244,3 +244,67 @@ def settle(person, world, engine=None):
     if engine:
         person.env.update({k: v for k, v in engine.env.items() if k != 'HOME'})
     return person
+
+
+def of_type(events, kind):
+    return [e['data'] for e in events if e['type'] == kind]
+
+
+class Place:
+    """A user, the driver, and where the test's own server is."""
+
+    def __init__(self, user, driver, engine, port):
+        self.user, self.driver, self.engine, self.port = user, driver, engine, port
+        self.flags = ('--sandbox-driver', driver)
+
+    def block(self, *lines, network='open', rules=(), image=engines.IMAGE):
+        """A sandbox block; the test image where there are images."""
+        text = ['sandbox:', '  mode: inline', *(f'  {line}' for line in lines)]
+        if self.engine and image:
+            text.append(f'  image: "{image}"')
+        text += ['  network:', f'    mode: {network}']
+        if rules:
+            text.append(f'    rules: {json.dumps(list(rules))}')
+        return ''.join(f'  {line}\n' for line in text)
+
+    def workflow(self, *commands, block=None):
+        """Tools t0, t1, … one after the other."""
+        nodes = ''.join(f'tool t{i}:\n  command: `{c}`\n\n' for i, c in enumerate(commands))
+        names = [f't{i}' for i in range(len(commands))] + ['done']
+        edges = ''.join(f'  {a} -> {b}\n' for a, b in zip(names, names[1:]))
+        self.user.file('main.bot', f'{nodes}workflow w:\n  entry: t0\n{block or self.block()}{edges}')
+
+    def run(self, *commands, block=None, flags=(), code=0, **more):
+        self.workflow(*commands, block=block)
+        return self.user.ok('run', 'main.bot', *self.flags, *flags, code=code, **more)
+
+    def outputs(self):
+        """What each node printed."""
+        return {e['node_id']: e['data']['output']['output'] for e in self.user.events() if e['type'] == 'node_finished'}
+
+    def nothing_is_left(self):
+        if self.engine:
+            assert self.engine.names('label=iterion.io/managed=true') == []
+
+
+@pytest.fixture
+def place_of(request, ordinary_account, base, programs):
+    """Makes the place of a driver: native, docker, podman, or rootless for the ordinary user's podman."""
+    @contextlib.contextmanager
+    def make(driver):
+        engine = request.getfixturevalue(driver) if driver != 'native' else None
+        user = make_user('root' if driver == 'podman' else 'ordinary', ordinary_account, base, programs)
+        port = None
+        if AM_ROOT:
+            settle(user, request.getfixturevalue('world'), engine)
+            port = request.getfixturevalue('hello')
+        p = Place(user, engine.program if engine else driver, engine, port)
+        yield p
+        p.nothing_is_left()
+    return make
+
+
+@pytest.fixture(params=['docker', 'podman', 'rootless'])
+def container(request, place_of):
+    with place_of(request.param) as p:
+        yield p

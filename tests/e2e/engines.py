@@ -215,7 +215,7 @@ class Engine:
     """One engine as one user has it: what iterion needs in its environment, and calls of its program."""
 
     def __init__(self, world, name, program, uid=0, gid=0):
-        self.world, self.name, self.program, self.uid, self.gid = world, name, program, uid, gid
+        self.world, self.name, self.program, self.uid, self.gid = world, name, program, uid, gid  # program: the driver's name too
         self.env = {}
 
     def run(self, *args, **more):
