@@ -8,7 +8,7 @@
 
 void sse_init(struct sse *s, size_t max)
 {
-	*s = (struct sse){.data = BUF_INIT(max + 1)};
+	*s = (struct sse){.data = BUF_INIT(max)};
 	/* A line of data and its field's name. */
 	lines_init(&s->lines, max + SSE_NAME_MAX);
 }
