@@ -22,7 +22,7 @@ struct question {
 struct question *question_new(const struct engine_question *q);
 void question_free(struct question *q);
 
-/* What is shown first; the field that is asked for now. Not neutralised. What goes past the buffer's limit is cut. */
+/* What is shown first, and at the current field. Not neutralised. What goes past the buffer's limit is cut. */
 void question_head(const struct question *q, struct buf *to);
 void question_prompt(const struct question *q, struct buf *to);
 

@@ -6,6 +6,7 @@
 #include <base/mem.h>
 #include <base/spawn.h>
 #include <base/str.h>
+#include <driver/agent.h>
 #include <driver/session.h>
 #include <errno.h>
 #include <sandbox/spec.h>
@@ -275,4 +276,40 @@ void session_free(struct session *s)
 		return;
 	fake_session.freed++;
 	free(s);
+}
+
+/* What only agents that talk to a model need; no test of the engine has one. */
+int session_guest(const struct session *s, char **ret, struct err *e)
+{
+	(void)s;
+	(void)ret;
+	return err_set(e, ERR_SANDBOX, ENOENT, "the fake session has no guest");
+}
+
+int egress_check_host(const struct session *s, const char *host, uint16_t port, struct egress *ret, struct err *e)
+{
+	(void)s;
+	(void)port;
+	(void)ret;
+	return err_set(e, ERR_NETWORK, EACCES, "the fake session reaches no %s", host);
+}
+
+int egress_check_address(const struct egress *g, const struct sockaddr *sa, socklen_t len, struct err *e)
+{
+	(void)g;
+	(void)sa;
+	(void)len;
+	return err_set(e, ERR_NETWORK, EACCES, "the fake session reaches nothing");
+}
+
+bool egress_is_open(const struct session *s)
+{
+	(void)s;
+	return false;
+}
+
+const char *const *session_resolve(const struct session *s)
+{
+	(void)s;
+	return NULL;
 }
