@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-static const struct backend_ops *rows[BACKENDS_MAX] = {&backend_claude_code, &backend_codex};
-static size_t n_rows = 2;
+static const struct backend_ops *rows[BACKENDS_MAX] = {&backend_claude_code, &backend_codex, &backend_claw};
+static size_t n_rows = 3;
 
 const struct backend_ops *backend_find(const char *name)
 {

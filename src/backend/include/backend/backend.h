@@ -32,8 +32,8 @@ struct agent_task {
 	 */
 	const char *session_id;
 	const json_t *session_state;
-	bool fork_session;	     /* leave the earlier one as it is */
-	bool session_optional;	     /* begin a new one when it is gone */
+	bool fork_session;     /* leave the earlier one as it is */
+	bool session_optional; /* begin a new one when it is gone */
 };
 
 /* What one node execution is given. Everything is borrowed until done was called. */
@@ -92,7 +92,7 @@ struct backend_ops {
 	bool (*on_host)(const char *const *host_env);
 };
 
-extern const struct backend_ops backend_tool, backend_claude_code, backend_codex;
+extern const struct backend_ops backend_tool, backend_claude_code, backend_codex, backend_claw;
 
 /* The backend that carries out agents by this name, or NULL when this program has none. */
 const struct backend_ops *backend_find(const char *name);
