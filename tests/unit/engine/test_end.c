@@ -43,11 +43,6 @@ static void test_refused(void **state)
 		const char *error;
 		const char *hint;
 	} cases[] = {
-		{"prompt p:\n  hi\nagent a:\n  model: \"m\"\n  backend: \"nosuch\"\n  system: p\n  user: p\nworkflow "
-		 "w:\n  entry: a\n  a -> done\n",
-		 {0},
-		 "node a: kind agent needs a backend that this build does not have",
-		 "tool"},
 		{"tool a:\n  command: \"true\"\nworkflow w:\n  entry: a\n  worktree: auto\n  a -> done\n",
 		 {0},
 		 "worktree: auto",
