@@ -204,6 +204,37 @@ def test_tools_are_what_the_node_says(mine):
     assert [r.get('is_error', False) for r in results] == [True, False]
 
 
+SERVER = '''
+import json, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get('method') == 'initialize':
+        r = {'protocolVersion': m['params']['protocolVersion'], 'capabilities': {'tools': {}},
+             'serverInfo': {'name': 'greeter', 'version': '1'}}
+    elif m.get('method') == 'tools/list':
+        r = {'tools': [{'name': 'greet', 'description': 'Greets.', 'inputSchema': {'type': 'object'}}]}
+    elif m.get('method') == 'tools/call':
+        r = {'content': [{'type': 'text', 'text': 'GREETING-WORD'}]}
+    else:
+        r = {}
+    if 'id' in m:
+        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r}), flush=True)
+'''
+
+
+def test_servers_of_tools(mine):
+    """claude starts the workflow's MCP servers itself, in the sandbox."""
+    mine.user.file('server.py', SERVER)
+    server = ('mcp_server greeter:\n  transport: stdio\n  command: "/usr/bin/python3"\n  args: ["server.py"]\n'
+              '  sandboxed: true\n\n')
+    mine.write(server + agent('work', 'mcp:', '  servers: [greeter]'), ['work -> done'])
+    with Provider(script({'tool': 'mcp__greeter__greet', 'input': {}}, {'text': 'greeted'})) as p:
+        mine.run(p)
+        calls = p.calls(with_tools=True)
+    assert 'GREETING-WORD' in json.dumps(calls[1]['body']['messages'])
+    assert of_type(mine.user.events(), 'tool_called')[0]['tool'] == 'mcp__greeter__greet'
+
+
 def find(mark):
     """Processes with the mark in their arguments."""
     found = []

@@ -42,7 +42,7 @@ struct node_exec {
 	struct agent_sink sink;
 	bool isolated;	/* the program runs in a sandbox */
 	json_t *schema; /* JSON Schema of the output; NULL: free text */
-	struct strv secrets, env, argv;
+	struct strv secrets, env, argv, mcp_tools;
 	char *permission_mode; /* for the event */
 	struct agent_room room;
 	char *files[ROOM_FILES_MAX]; /* paths of what prepare planned, its own use */

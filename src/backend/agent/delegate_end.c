@@ -46,6 +46,7 @@ void delegate_free(struct node_exec *x)
 	strv_done(&x->secrets);
 	strv_done(&x->env);
 	strv_done(&x->argv);
+	strv_done(&x->mcp_tools);
 	strv_done(&x->places);
 	buf_done(&x->input);
 	free(x->permission_mode);

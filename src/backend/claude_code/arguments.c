@@ -113,10 +113,13 @@ static void add_tools(const struct claude_wish *w, struct strv *argv)
 		if (!names(&policy, allowed.v[i]))
 			strv_add(&all, allowed.v[i]);
 	for (size_t i = 0; i < policy.n; i++)
-		strv_add(&all, policy.v[i]);
+		strv_take(&all, claude_name(policy.v[i]));
 	for (size_t i = 0; policy.n && i < ARRAY_LEN(harmless); i++)
 		if (!names(&policy, harmless[i]) && !strv_has(&all, harmless[i]))
 			strv_add(&all, harmless[i]);
+	/* An empty list is a list: none. */
+	if (w->node->tools.pos.line && built_in.n == 0)
+		strv_add(&built_in, "");
 	add_list(argv, "--tools", &built_in);
 	add_list(argv, "--allowedTools", &all);
 	add_list(argv, "--disallowedTools", &refused);

@@ -4,6 +4,7 @@
  * gets the keys of the user's environment in its own. Its tools inherit that environment, which is why a key may be
  * seen by the agent; tool nodes never get it. What it needs to know goes in as one JSON line on its input. */
 #include "../agent/delegate.h"
+#include "../mcp/mcp.h"
 
 #include "claude_code.h"
 #include "stream.h"
@@ -13,6 +14,9 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <dsl/ast.h>
+
+#include <errno.h>
+#include <string.h>
 
 /* CLAUDE_CODE_MAX_RETRIES: its own retries, which know the provider's retry-after; delegate.c has more behind them. */
 static const char own_retries[] = "2";
@@ -41,6 +45,7 @@ static struct claude_wish wish_of(const struct node_exec *x)
 		.schema = x->schema,
 		.system_file = x->files[FILE_SYSTEM],
 		.mcp_file = x->files[FILE_MCP],
+		.mcp_tools = &x->mcp_tools,
 		.resume = x->resume,
 		.fork = x->fork,
 		.isolated = x->isolated,
@@ -67,17 +72,33 @@ static void set_environment(struct node_exec *x)
 		strv_set_env(&x->env, "CLAUDE_CONFIG_DIR", config);
 }
 
+/* Its servers' tools are allowed without asking: the workflow named the servers. */
+static int add_mcp(struct node_exec *x, struct err *e)
+{
+	auto_json config = NULL;
+	const char *name;
+	json_t *server;
+	int r = mcp_claude_config(&x->task, &config, e);
+
+	if (r < 0 || !config)
+		return r;
+	json_object_foreach(json_object_get(config, "mcpServers"), name, server)
+		strv_take(&x->mcp_tools, xasprintf("mcp__%s", name));
+	x->file_text = json_compact(config);
+	x->files[FILE_MCP] = room_add(&x->room, "mcp.json", x->file_text);
+	return 0;
+}
+
 static int prepare(struct node_exec *x, struct err *e)
 {
 	const struct claude_wish w = wish_of(x);
 	const char *mode = claude_permission_mode(&w);
 
-	(void)e;
 	x->permission_mode = xstrdup(mode ? mode : "default");
 	set_environment(x);
 	if (x->task.agent->system)
 		x->files[FILE_SYSTEM] = room_add(&x->room, "system.md", x->task.agent->system);
-	return 0;
+	return add_mcp(x, e);
 }
 
 static int arguments(struct node_exec *x, struct err *e)
@@ -88,7 +109,7 @@ static int arguments(struct node_exec *x, struct err *e)
 
 	claude_arguments(&w, &x->argv);
 	json_put_str(message, "role", "user");
-	json_put_str(message, "content", x->say);
+	json_put(message, "content", json_text(x->say, strlen(x->say)));
 	json_put_str(line, "type", "user");
 	json_put(line, "message", message);
 	auto_free char *text = json_compact(line);
