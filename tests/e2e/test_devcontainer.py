@@ -170,6 +170,31 @@ def test_symlink_out_of_the_workspace(me):
     me.fails(*EXEC, '--', 'true', says='out of the workspace')
 
 
+def test_cut_at_each_byte(me):
+    """Through the whole program: an error with its place, or, behind the last bracket, a plan."""
+    text = ('{"name": "\\u00e9", // why\n "containerEnv": {"A": "${localEnv:HOME}"}, "mounts": [{"type": "tmpfs", '
+            '"target": "/t"}],\n "postCreateCommand": ["a", "b"], }')
+    me.folder('workspace', '.devcontainer')
+    for end in range(len(text) + 1):
+        me.file('.devcontainer/devcontainer.json', text[:end])
+        p = me.run('sandbox', 'plan', *NATIVE)
+        if end == len(text):
+            assert p.returncode == 0
+        else:
+            assert p.returncode == 2 and 'devcontainer.json:' in p.stderr and 'hint: ' in p.stderr, (end, p)
+
+
+@pytest.mark.parametrize('count', [10000])
+def test_many_mounts(me, count):
+    """All of them are in the plan, or the error says why not."""
+    folder = me.folder('data')
+    write(me, {'mounts': [f'type=bind,source={folder},target=/t/{i}' for i in range(count)]})
+    p = me.run('sandbox', 'plan', '--json', *NATIVE, timeout=60)
+    assert p.returncode == 0, p.stderr
+    mounts = json.loads(p.stdout)['mounts']
+    assert len([m for m in mounts if m['source'] == folder]) == count
+
+
 def test_noop_needs_none(me):
     write(me, {'image': 'debian:12'})
     p = me.ok('sandbox', 'exec', '--sandbox-driver', 'noop', '--', 'echo', 'here')
@@ -202,6 +227,11 @@ MORE = [
 ]
 ENV = {'HOME': '/home/truth', 'PATH': '/usr/bin:/bin', 'DC_SET': 'setval', 'DC_EMPTY': '', 'DC_REC': '${localEnv:DC_SET}',
        'DC_MULTI': 'a\nb"c\\d'}
+
+
+# Files that the reference reads and of which no sandbox is made.
+REFUSED = ('"workspaceFolder": ""', '"workspaceMount": ""', 'target=/b,type=bind', 'dockerComposeFile', '"runArgs": ["a"',
+           '/.ssh', '"--name"')
 
 
 @pytest.fixture(scope='module')
@@ -251,3 +281,17 @@ def compare(reference, tmp_path, text, where):
     want, got = json.loads(theirs.stdout), json.loads(ours.stdout)
     assert got['configuration'] == want['configuration']
     assert got['workspace'] == want['workspace']
+    compare_plan(text, workspace, want['configuration'])
+
+
+def compare_plan(text, workspace, want):
+    """`sandbox plan` shows the same configuration, where a sandbox can be made of the file at all. The driver is one
+    that has images and users, and of which the plan asks nothing."""
+    plan = subprocess.run([os.path.join(bin_dir(), 'iterion'), 'sandbox', 'plan', '--json', '--sandbox', 'auto',
+                           '--sandbox-driver', 'docker', '--workspace', str(workspace)], env=ENV, check=False, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if any(word in text for word in REFUSED):
+        assert plan.returncode in (1, 2) and b'error: ' in plan.stderr and b'hint: ' in plan.stderr, plan
+        return
+    assert plan.returncode == 0, plan.stderr
+    assert json.loads(plan.stdout)['devcontainer']['configuration'] == want
