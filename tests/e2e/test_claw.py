@@ -1,0 +1,339 @@
+"""Agents of the backend claw, with the real runner, against a provider that says what a script says."""
+import json
+import os
+import signal
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from agents import KEY, block, everything_below, of_type
+from provider import Provider
+
+HEAD = '## strict-escape: on\n'
+TEXTS = '''
+schema answer:
+  n: int
+  word: string [enum: "left", "right"]
+
+prompt task:
+  Write hi into the file f. PROMPT-WORD
+
+prompt careful:
+  SYSTEM-WORD
+
+'''
+MODELS = {'anthropic': 'claude-sonnet-4-5', 'responses': 'openai-responses/gpt-5.1', 'chat': 'openai-chat/llama'}
+ANY_SANDBOX = '  sandbox:\n    mode: inline\n    network:\n      mode: allowlist\n'
+
+
+def bash(command, **more):
+    return {'tool': 'Bash', 'input': {'command': command, 'description': 'for the test'}, **more}
+
+
+def agent(name='work', *lines, model='claude-sonnet-4-5'):
+    return f'agent {name}:\n  model: "{model}"\n  backend: "claw"\n  user: task\n' + ''.join(
+        f'  {line}\n' for line in lines) + '\n'
+
+
+class Place:
+    def __init__(self, user):
+        self.user = user
+
+    def write(self, nodes, *edges, sandbox=ANY_SANDBOX):
+        edges = edges or ('work -> done',)
+        text = HEAD + TEXTS + nodes + '\nworkflow w:\n' + sandbox
+        self.user.file('main.bot', text + f'  entry: {edges[0].split()[0]}\n' + ''.join(f'  {e}\n' for e in edges))
+
+    def env(self, p, api='anthropic'):
+        if api == 'anthropic':
+            return {'ANTHROPIC_API_KEY': KEY, 'ANTHROPIC_BASE_URL': p.url}
+        return {'OPENAI_API_KEY': KEY, 'OPENAI_BASE_URL': p.url + '/v1'}
+
+    def flags(self):
+        return ('--sandbox-driver', 'native')
+
+    def run(self, p, *flags, code=0, api='anthropic', env=None):
+        return self.user.ok('run', 'main.bot', *self.flags(), *flags, env={**self.env(p, api), **(env or {})}, code=code)
+
+    def output(self, node='work'):
+        return of_type(self.user.events(), 'node_finished', node)[-1]['output']
+
+    def read(self, name):
+        with open(os.path.join(self.user.workspace, name), encoding='utf-8') as f:
+            return f.read()
+
+
+@pytest.fixture
+def place(user):
+    return Place(user)
+
+
+@pytest.fixture
+def mine(me):
+    return Place(me)
+
+
+@pytest.mark.parametrize('sandbox', [ANY_SANDBOX, ''], ids=['sandbox', 'host'])
+def test_a_task_with_a_tool_call(place, sandbox):
+    """The tool's effect is in the workspace, the answer has the schema's fields, and the key is nowhere."""
+    place.write(agent('work', 'system: careful', 'output: answer') + 'tool after:\n  command: "env; cat f"\n\n',
+                'work -> after', 'after -> done', sandbox=sandbox)
+    look = 'echo hi > f; env > seen; cat /proc/net/route > route 2>/dev/null; exit 0'
+    with Provider({'turns': [bash(look), {'structured': {'n': 1, 'word': 'left'}}]}) as p:
+        done = place.run(p)
+        calls = p.calls()
+    assert place.output() == {'n': 1, 'word': 'left'}
+    assert place.read('f') == 'hi\n'
+    assert calls[0]['headers']['x-api-key'] == KEY
+    assert 'PROMPT-WORD' in json.dumps(calls[0]['body']['messages'])
+    assert 'SYSTEM-WORD' in json.dumps(calls[0]['body']['system'])
+    assert calls[0]['body']['stream'] is True
+    assert {'Bash', 'Read', 'Write', 'Edit', 'Grep', 'Glob', 'WebFetch'} <= {t['name'] for t in calls[0]['body']['tools']}
+    events = place.user.events()
+    routed = of_type(events, 'sandbox_claw_routed_via_runner')
+    assert [sorted(r) for r in routed] == ([['binary', 'reason']] if sandbox else [])
+    assert [t['tool'] for t in of_type(events, 'tool_called')][0] == 'Bash'
+    assert of_type(events, 'tool_started')[0]['preview']
+    steps = of_type(events, 'llm_step_finished')
+    assert len(steps) == 2 == len(of_type(events, 'llm_request'))
+    assert steps[0]['input_tokens'] == 10 and steps[0]['stop_reason'] == 'tool_use'
+    finished, = of_type(events, 'node_finished', 'work')
+    assert finished['_tokens'] == 30 and finished['_cost_usd'] == pytest.approx(20 * 3e-6 + 10 * 15e-6)
+    assert finished['formatting_pass_used'] is False
+    for text in (place.output('after')['output'], place.read('seen'), done.stdout, done.stderr):
+        assert KEY not in text and 'ANTHROPIC' not in text
+    found = [name for folder in (place.user.store, place.user.workspace, place.user.home)
+             for name, data in everything_below(folder) if KEY.encode() in data]
+    assert not found
+    if sandbox:
+        assert len(place.read('route').splitlines()) <= 1
+
+
+@pytest.mark.parametrize('api', list(MODELS))
+def test_every_interface(mine, api):
+    mine.write(agent('work', 'output: answer', model=MODELS[api]), sandbox='')
+    with Provider({'turns': [bash('echo hi > f'), {'text': 'all done'},
+                             {'structured': {'n': 2, 'word': 'right'}}]}) as p:
+        mine.run(p, api='anthropic' if api == 'anthropic' else 'openai')
+        calls = p.calls()
+    assert mine.output() == {'n': 2, 'word': 'right'}
+    assert mine.read('f') == 'hi\n'
+    assert [c['path'] for c in calls] == [{'anthropic': '/v1/messages', 'responses': '/v1/responses',
+                                           'chat': '/v1/chat/completions'}[api]] * 3
+    # The last one is the forced call that gives the fields.
+    assert 'structured_output' in json.dumps(calls[2]['body']['tool_choice'])
+    finished, = of_type(mine.user.events(), 'node_finished', 'work')
+    assert finished['formatting_pass_used'] is True
+
+
+def test_a_compatible_server_is_asked_by_chat_completions(mine):
+    """A name that says nothing goes to the server of OPENAI_BASE_URL, without a key."""
+    mine.write(agent(model='qwen3'), sandbox='')
+    with Provider({'turns': [{'text': 'hello'}]}) as p:
+        mine.user.ok('run', 'main.bot', env={'OPENAI_BASE_URL': p.url + '/v1'})
+        call, = p.calls()
+    assert call['path'] == '/v1/chat/completions' and call['body']['model'] == 'qwen3'
+    assert 'authorization' not in call['headers']
+    assert mine.output() == {'output': 'hello'}
+
+
+def test_refusals_that_pass_are_tried_again(mine):
+    mine.write(agent(), sandbox='')
+    turns = [{'status': 429, 'retry_after': 0, 'message': 'slow down'}, {'text': 'cut', 'truncate': True},
+             {'text': 'hello'}]
+    with Provider({'turns': turns}) as p:
+        mine.run(p)
+    assert mine.output() == {'output': 'hello'}
+    retries = of_type(mine.user.events(), 'llm_retry')
+    assert [(r['attempt'], r['status']) for r in retries] == [(1, 429), (2, 0)]
+    assert retries[0]['delay_ms'] <= retries[1]['delay_ms']
+
+
+@pytest.mark.parametrize('status, word', [(401, 'ANTHROPIC_API_KEY'), (404, 'model'), (400, 'reasoning_effort')])
+def test_refusals_for_good(mine, status, word):
+    """The provider's words are shown, without the key that it repeats."""
+    mine.write(agent(), sandbox='')
+    with Provider({'turns': [{'status': status, 'message': f'no, {KEY} is not good'}]}) as p:
+        done = mine.user.fails('run', 'main.bot', env=mine.env(p), code=1, says=(f'HTTP {status}', 'is not good', word))
+        assert len(p.calls()) == 1
+    assert KEY not in done.stderr
+    assert not [n for n, data in everything_below(mine.user.store) if KEY.encode() in data]
+
+
+def test_no_key(mine):
+    mine.write(agent(), sandbox='')
+    mine.user.fails('run', 'main.bot', code=1, says=('no key is set', 'ANTHROPIC_API_KEY'))
+
+
+def test_an_answer_is_repaired_once(mine):
+    mine.write(agent('work', 'output: answer'), sandbox='')
+    bad, good = {'structured': {'n': 1, 'word': 'up'}}, {'structured': {'n': 1, 'word': 'left'}}
+    with Provider({'turns': [bad, good]}) as p:
+        mine.run(p)
+        assert 'word' in json.dumps(p.calls()[1]['body']['messages'][-1])
+    assert mine.output() == {'n': 1, 'word': 'left'}
+    with Provider({'turns': [bad], 'repeat': True}) as p:
+        mine.user.fails('run', 'main.bot', env=mine.env(p), code=1, says='word')
+        assert len(p.calls()) == 2
+
+
+def test_steps_are_bounded(mine):
+    mine.write(agent('work', 'tool_max_steps: 3'), sandbox='')
+    with Provider({'turns': [bash('true')], 'repeat': True}) as p:
+        mine.user.fails('run', 'main.bot', env=mine.env(p), code=1, says='steps')
+        assert 3 <= len(p.calls()) <= 4
+
+
+class Web(ThreadingHTTPServer):
+    """Pages, and a redirect to another host."""
+
+    def __init__(self):
+        outer = self
+        self.paths = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                outer.paths.append((self.headers['Host'], self.path))
+                if self.path == '/away':
+                    self.send_response(302)
+                    self.send_header('Location', f'http://other.test:{outer.server_address[1]}/page')
+                    self.send_header('Content-Length', '0')
+                    self.end_headers()
+                    return
+                body = b'WEB-WORD' if self.path == '/page' else b'\0\1'
+                self.send_response(200)
+                self.send_header('Content-Type', 'text/html' if self.path == '/page' else 'image/png')
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        super().__init__(('127.0.0.1', 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+def test_pages_are_fetched_by_the_run_s_policy(mine):
+    """A host of the list is read, another is not; neither is one that a redirect or a name leads to."""
+    web = Web()
+    port = web.server_address[1]
+
+    def fetch(url):
+        return {'tool': 'WebFetch', 'input': {'url': url}}
+
+    urls = [f'http://web.test:{port}/page', f'http://other.test:{port}/page', f'http://web.test:{port}/away',
+            f'http://x.loop.test:{port}/page', f'http://web.test:{port}/image', 'file:///etc/passwd']
+    mine.write(agent(), sandbox=block(rules=('web.test', '**.loop.test')))
+    with Provider({'turns': [fetch(u) for u in urls] + [{'text': 'done'}]}) as p:
+        mine.run(p, '--resolve', 'web.test:127.0.0.1', '--resolve', 'other.test:127.0.0.1', '--resolve',
+                 'x.loop.test:127.0.0.1')
+        last = p.calls()[-1]['body']['messages']
+    web.shutdown()
+    results = [b for m in last for b in m['content'] if b['type'] == 'tool_result']
+    texts = [json.dumps(r['content']) for r in results]
+    assert 'WEB-WORD' in texts[0] and not results[0].get('is_error')
+    assert all(r.get('is_error') for r in results[1:])
+    assert 'policy denies' in texts[1] and 'policy denies' in texts[2] and 'policy denies' in texts[3]
+    assert 'no text' in texts[4] and 'no URL' in texts[5]
+    assert [path for _, path in web.paths] == ['/page', '/away', '/image']
+    blocked = of_type(mine.user.events(), 'network_blocked')
+    assert [b['host'] for b in blocked] == ['other.test', 'other.test', 'x.loop.test']
+
+
+def test_tools_are_limited(mine):
+    mine.write(agent('work', 'tools: [Read, Grep]', 'readonly: true'), sandbox='')
+    with Provider({'turns': [bash('echo hi > f'), {'text': 'done'}]}) as p:
+        mine.run(p)
+        assert {t['name'] for t in p.calls()[0]['body']['tools']} == {'Read', 'Grep'}
+        result = p.calls()[1]['body']['messages'][-1]['content'][0]
+    assert result['is_error']
+    assert not os.path.exists(os.path.join(mine.user.workspace, 'f'))
+
+
+def kill_runner(user):
+    """The runner's process, found by its argument; it is the test's own."""
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as f:
+                argv = f.read().split(b'\0')
+            with open(f'/proc/{pid}/environ', 'rb') as f:
+                own = user.workspace.encode() in f.read()
+        except OSError:
+            continue
+        if len(argv) > 1 and argv[1] == b'__claw-runner' and own:
+            os.kill(int(pid), signal.SIGKILL)
+            return True
+    return False
+
+
+def test_a_killed_runner_goes_on(mine):
+    """The finished tool call is not repeated."""
+    mine.write(agent(), sandbox='')
+    with Provider({'turns': [bash('echo once >> f'), {'hang': True}, {'text': 'done'}]}) as p:
+        with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
+            p.wait(2)
+            assert kill_runner(mine.user)
+            out, err = run.communicate(timeout=30)
+        assert run.returncode == 0, err
+        assert len(p.calls()) == 3
+        assert 'once' in json.dumps(p.calls()[2]['body']['messages'])
+    assert mine.read('f') == 'once\n'
+    assert of_type(mine.user.events(), 'claw_runner_restarted')[0]['signal'] == 9
+
+
+def test_a_killed_run_resumes_its_conversation(mine):
+    mine.write(agent(), sandbox='')
+    with Provider({'turns': [bash('echo once >> f'), {'hang': True}, {'text': 'done'}]}) as p:
+        with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
+            p.wait(2)
+            run.kill()
+            run.communicate()
+        mine.user.ok('resume', '--last', env=mine.env(p))
+        assert len(p.calls()) == 3
+        assert 'once' in json.dumps(p.calls()[2]['body']['messages'])
+    assert mine.read('f') == 'once\n'
+    assert mine.output() == {'output': 'done'}
+
+
+def test_a_cancelled_run_leaves_nothing(mine):
+    mine.write(agent(), sandbox='')
+    with Provider({'turns': [{'hang': True}]}) as p:
+        with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
+            p.wait(1)
+            run.send_signal(signal.SIGINT)
+            out, err = run.communicate(timeout=30)
+    assert run.returncode == 130, err
+    assert not kill_runner(mine.user)
+
+
+def test_a_conversation_is_inherited(mine):
+    nodes = agent() + agent('more', 'session: inherit')
+    mine.write(nodes, 'work -> more', 'more -> done', sandbox='')
+    with Provider({'turns': [{'text': 'FIRST-WORD'}, {'text': 'second'}]}) as p:
+        mine.run(p)
+        second = p.calls()[1]['body']['messages']
+    assert 'FIRST-WORD' in json.dumps(second) and len(second) == 3
+    assert mine.output('more') == {'output': 'second'}
+
+
+def test_a_model_is_asked_over_the_user_s_proxy(mine):
+    """HTTPS_PROXY and its kin of the host are for the provider's requests."""
+    mine.write(agent(), sandbox='')
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        heads = []
+
+        def serve():
+            conn, _ = listener.accept()
+            with conn:
+                heads.append(conn.recv(65536))
+                conn.sendall(b'HTTP/1.1 400 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        mine.user.fails('run', 'main.bot', code=1, says='HTTP 400', env={
+            'ANTHROPIC_API_KEY': KEY, 'ANTHROPIC_BASE_URL': 'http://provider.test',
+            'http_proxy': f'http://127.0.0.1:{listener.getsockname()[1]}'})
+        thread.join(10)
+    assert heads[0].startswith(b'POST http://provider.test/v1/messages HTTP/1.1')
