@@ -155,6 +155,8 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 	const struct node_task t = {
 		.loop = en->p.loop,
 		.session = place->session,
+		.shared = en->shared,
+		.host_env = en->p.host_env,
 		.run = en->run,
 		.node_id = n->name.s,
 		.text = a->text,

@@ -10,6 +10,7 @@
 #include "place.h"
 #include "state.h"
 
+#include <backend/run.h>
 #include <base/cleanup.h>
 #include <base/clock.h>
 #include <base/json.h>
@@ -92,13 +93,27 @@ static void finish(struct engine *en)
 	engine_close(en);
 }
 
+/* Tool servers have ended: what they ran in may go. */
+static void on_shared_stopped(void *arg)
+{
+	struct engine *en = arg;
+
+	en->shared = NULL;
+	places_stop(en);
+	engine_check_end(en);
+}
+
 void engine_check_end(struct engine *en)
 {
 	if (en->phase == PHASE_ENDING && en->n_activities == 0) {
 		en->phase = PHASE_STOPPING;
-		places_stop(en);
+		if (en->shared)
+			backend_run_stop(en->shared, on_shared_stopped, en);
+		else
+			on_shared_stopped(en);
+		return;
 	}
-	if (en->phase == PHASE_STOPPING && places_stopped(en) && !en->syncing && run_tree_settled(en)) {
+	if (en->phase == PHASE_STOPPING && !en->shared && places_stopped(en) && !en->syncing && run_tree_settled(en)) {
 		en->phase = PHASE_ENDED;
 		finish(en);
 	}

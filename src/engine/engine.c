@@ -11,6 +11,7 @@
 #include "state.h"
 #include "values.h"
 
+#include <backend/run.h>
 #include <base/cleanup.h>
 #include <base/clock.h>
 #include <base/id.h>
@@ -220,8 +221,31 @@ static int create_run(struct engine *en, struct err *e)
 	return r;
 }
 
+static void on_shared_event(void *arg, const char *type, json_t *data)
+{
+	engine_emit(arg, type, NULL, NULL, data);
+}
+
+/* What backends share: not before it is known where nodes work. */
+static void share(struct engine *en)
+{
+	struct backend_run_params shared = {
+		.loop = en->p.loop,
+		.file = en->p.file,
+		.host_env = en->p.host_env,
+		.workspace = en->p.workspace,
+		.on_event = on_shared_event,
+		.arg = en,
+	};
+
+	for (size_t i = 0; i < en->n_places; i++)
+		shared.sandboxed |= en->places[i].isolated;
+	en->shared = backend_run_new(&shared);
+}
+
 static void go(struct engine *en, int r, const struct err *failed)
 {
+	share(en);
 	if (r < 0) {
 		engine_end(en, en->last_node ? RUN_FAILED_RESUMABLE : RUN_FAILED, failed, NULL);
 		return;
@@ -280,6 +304,7 @@ void engine_free(struct engine *en)
 	if (!en)
 		return;
 	places_free(en);
+	attachments_done(&en->given);
 	run_tree_free(en);
 	while (en->branches)
 		branch_remove(en, en->branches);
@@ -288,7 +313,6 @@ void engine_free(struct engine *en)
 	for (size_t i = 0; i < en->p.file->n_nodes; i++) {
 		json_decref(en->nodes[i].history);
 		free(en->nodes[i].joins);
-	attachments_done(&en->given);
 	}
 	for (size_t i = 0; i < en->n_loops; i++)
 		json_decref(en->loops[i].previous_output);

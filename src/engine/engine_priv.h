@@ -16,6 +16,7 @@
 #include <uv.h>
 
 struct activity;
+struct backend_run;
 struct branch;
 struct group;
 struct large;
@@ -93,6 +94,7 @@ struct engine {
 	struct branch **branches_end;
 	struct group *groups;
 	unsigned n_groups; /* made so far */
+	struct backend_run *shared; /* what backends keep from node to node; NULL once it has stopped */
 	struct activity *activities;
 	unsigned n_activities, max_parallel;
 
