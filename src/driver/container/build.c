@@ -112,6 +112,41 @@ static void emit_failed(const struct build *b, const char *text, size_t len)
 	emit(b, "sandbox_build_failed", d);
 }
 
+/* What a build ends with is its last line; those above tell of steps, and of the engine's own plans. */
+static char *last_line(const char *text)
+{
+	size_t end = strlen(text);
+
+	while (end > 0 && strchr(" \t\r\n", text[end - 1]))
+		end--;
+	size_t begin = end;
+	while (begin > 0 && text[begin - 1] != '\n')
+		begin--;
+	return xstrndup(text + begin, end - begin);
+}
+
+/* Whether the engine failed; else it did its work and the Dockerfile is wrong. */
+static bool is_engines_own(enum words_kind kind)
+{
+	return kind == WORDS_DAEMON_DOWN || kind == WORDS_NO_PERMISSION || kind == WORDS_IMAGE_NOT_FOUND ||
+	       kind == WORDS_UNAUTHORIZED || kind == WORDS_NO_REGISTRY || kind == WORDS_DISK_FULL;
+}
+
+static void explain(struct build *b, const struct cli_result *r)
+{
+	auto_free char *last = last_line(r->err);
+	struct cli_result end = *r;
+
+	end.err = last;
+	end.err_len = strlen(last);
+	int why = words_explain(b->p.engine, &end, NULL, &b->err);
+	if (!is_engines_own(words_classify(last))) {
+		b->err.hint[0] = '\0';
+		err_hint(&b->err, "Mend the Dockerfile; `--log-level info` shows what the build says, step by step.");
+	}
+	(void)err_wrap(&b->err, why, "build the image of %s", b->p.spec->dockerfile);
+}
+
 static void on_built(void *arg, const struct cli_result *r)
 {
 	struct build *b = arg;
@@ -122,25 +157,24 @@ static void on_built(void *arg, const struct cli_result *r)
 		finish(b, true);
 		return;
 	}
-	if (was_cancelled(b)) {
-		emit_failed(b, b->err.msg, strlen(b->err.msg));
-	} else {
-		int why = words_explain(b->p.engine, r, NULL, &b->err);
-		(void)err_wrap(&b->err, why, "build the image of %s", b->p.spec->dockerfile);
-		err_hint(&b->err, "Mend the Dockerfile; `--log-level info` shows what the build says, step by step.");
-		emit_failed(b, r->err_len ? r->err : b->err.msg, r->err_len ? r->err_len : strlen(b->err.msg));
-	}
+	bool cancelled = was_cancelled(b);
+	if (!cancelled)
+		explain(b, r);
+	bool said = !cancelled && r->err_len > 0;
+	emit_failed(b, said ? r->err : b->err.msg, said ? r->err_len : strlen(b->err.msg));
 	finish(b, false);
 }
 
 void build_words(struct strv *argv, const struct sandbox_build *spec, const struct build_context *c, const char *image,
-		 bool buildx)
+		 bool buildx, bool mixes_args)
 {
 	if (buildx)
 		strv_add(argv, "buildx");
 	strv_add(argv, "build");
 	if (buildx)
 		strv_add(argv, "--load");
+	if (mixes_args && spec->args.n)
+		strv_add(argv, "--no-cache");
 	strv_add(argv, "-f");
 	strv_add(argv, c->dockerfile);
 	strv_add(argv, "-t");
@@ -165,7 +199,7 @@ static void run_build(struct build *b)
 	auto_strv argv = {0};
 
 	strv_add(&argv, b->p.program);
-	build_words(&argv, b->p.spec, &b->files, b->image, b->buildx);
+	build_words(&argv, b->p.spec, &b->files, b->image, b->buildx, b->p.engine->mixes_args);
 	const struct cli_opts o = {
 		.argv = (const char *const *)argv.v,
 		.stdin_fd = -1,

@@ -34,6 +34,7 @@ int build_start(const struct build_params *p, struct build **ret, struct err *e)
 /* Ends it early: done follows with ERR_CANCELLED. */
 void build_cancel(struct build *b);
 
-/* Appends the words behind the engine's program that build it. buildx: the engine has that. */
+/* Appends the words behind the engine's program that build it. buildx: the engine has that; mixes_args: see engine.h.
+ */
 void build_words(struct strv *argv, const struct sandbox_build *spec, const struct build_context *c, const char *image,
-		 bool buildx);
+		 bool buildx, bool mixes_args);

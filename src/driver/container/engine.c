@@ -48,6 +48,7 @@ const struct container_engine engine_podman = {
 	.tmpfs_shared = "tmpfs-mode=1777,notmpcopyup",
 	.tmpfs_cover = "tmpfs-mode=0555,tmpfs-size=4096,ro,notmpcopyup",
 	.remove = {"rm", "--force", "--time", "0"},
+	.mixes_args = true,
 	.keep_id = true,
 };
 

@@ -17,7 +17,8 @@ struct container_engine {
 	const char *tmpfs_home, *tmpfs_shared, *tmpfs_cover;
 	const char *remove[4]; /* the words that end and remove a container at once */
 	bool buildx;	       /* builds by a plugin where that is installed */
-	bool keep_id;	       /* without root its containers have a user namespace: --userns=keep-id */
+	bool mixes_args; /* its builds take a cached step for the same one with another argument (buildah 1.28 does) */
+	bool keep_id;	 /* without root its containers have a user namespace: --userns=keep-id */
 };
 
 extern const struct container_engine engine_docker;

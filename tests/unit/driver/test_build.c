@@ -292,22 +292,27 @@ static void test_words(void **state)
 	static const char *const old[] = {"build", "-f", "/w/Dockerfile", "-t", "i:1", "/w/d", NULL};
 	auto_strv with = {0};
 	auto_strv without = {0};
+	auto_strv fresh = {0};
 
 	(void)state;
 	strv_add(&b.args, "A=1");
 	strv_add(&b.args, "B=");
 	strv_add(&b.cache_from, "i:0");
-	build_words(&with, &b, &c, "i:1", true);
+	build_words(&with, &b, &c, "i:1", true, false);
 	for (size_t i = 0; plugin[i]; i++)
 		assert_string_equal(with.v[i], plugin[i]);
 	assert_int_equal(with.n, ARRAY_LEN(plugin) - 1);
 	strv_done(&b.args);
 	strv_done(&b.cache_from);
 	b = (struct sandbox_build){0};
-	build_words(&without, &b, &c, "i:1", false);
+	build_words(&without, &b, &c, "i:1", false, true);
 	for (size_t i = 0; old[i]; i++)
 		assert_string_equal(without.v[i], old[i]);
 	assert_int_equal(without.n, ARRAY_LEN(old) - 1);
+	strv_add(&b.args, "A=1");
+	build_words(&fresh, &b, &c, "i:1", false, true);
+	assert_true(strv_has(&fresh, "--no-cache"));
+	strv_done(&b.args);
 }
 
 int main(void)
