@@ -114,7 +114,8 @@ static int add_mounts(struct session *s, json_t *to, struct err *e)
 		r = s->driver->list_mounts(&s->params, list, e);
 	else
 		list_params(&s->params, list);
-	if (r == 0 && s->home)
+	/* A container without the user's state has its image's own HOME. */
+	if (r == 0 && s->home && is_listed(list, s->home))
 		r = add_home(s, list, e);
 	json_array_foreach(list, i, m)
 	{

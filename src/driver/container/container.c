@@ -13,6 +13,7 @@
 #include "build.h"
 #include "control.h"
 #include "leftovers.h"
+#include "mounts.h"
 #include "words.h"
 
 #include <base/cleanup.h>
@@ -285,6 +286,10 @@ static int container_new(const struct container_engine *en, const struct sandbox
 	{                                                                                                              \
 		return leftovers_sweep_now(&engine_##id, ret_n, e);                                                    \
 	}                                                                                                              \
+	static int id##_mounts(const struct sandbox_params *p, json_t *list, struct err *e)                            \
+	{                                                                                                              \
+		return container_list_mounts(&engine_##id, p, list, e);                                                \
+	}                                                                                                              \
 	static int id##_list(json_t *rows, struct err *e)                                                              \
 	{                                                                                                              \
 		return leftovers_list_now(&engine_##id, rows, e);                                                      \
@@ -303,6 +308,7 @@ static int container_new(const struct container_engine *en, const struct sandbox
 		.probe = id##_probe,                                                                                   \
 		.sandbox_new = id##_new,                                                                               \
 		.sweep = id##_sweep,                                                                                   \
+		.list_mounts = id##_mounts,                                                                            \
 		.list = id##_list,                                                                                     \
 	}
 
