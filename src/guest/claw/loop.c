@@ -58,6 +58,12 @@ void loop_ticket(struct loop *l, char ret[32])
 	snprintf(ret, 32, "r%u", ++l->tickets);
 }
 
+void loop_flushed(struct loop *l)
+{
+	if (l->phase == PHASE_TOOLS)
+		tools_pump(l);
+}
+
 void loop_bad(struct loop *l, const struct err *e)
 {
 	end_error(l, "%s", e->msg);
@@ -184,7 +190,7 @@ static void warn_unexpected(struct loop *l, const struct envelope *env)
 {
 	auto_free char *text = xasprintf("an envelope of type %.100s is not awaited here and was ignored", env->type);
 
-	say_event(l, "warning", "message", text);
+	say_warning(l, "unexpected_envelope", text);
 }
 
 void loop_envelope(struct loop *l, const struct envelope *env)

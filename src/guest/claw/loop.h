@@ -13,6 +13,8 @@ void loop_free(struct loop *l);
 void loop_set_wire(struct loop *l, struct wire *w);
 
 void loop_envelope(struct loop *l, const struct envelope *env);
+/* What was said so far is written. */
+void loop_flushed(struct loop *l);
 /* What came in is no envelope: the task fails. */
 void loop_bad(struct loop *l, const struct err *e);
 

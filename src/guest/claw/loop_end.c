@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void say_event(struct loop *l, const char *kind, const char *key, const char *text)
+void say_warning(struct loop *l, const char *code, const char *message)
 {
 	struct jout *o = wire_open(l->wire, "event", NULL);
 
-	jout_put_str(o, "kind", kind);
-	jout_put_str(o, key, text);
+	jout_put_str(o, "kind", "warning");
+	jout_put_str(o, "code", code);
+	jout_put_str(o, "message", message);
 	wire_send_small(l->wire);
 }
 
@@ -46,7 +47,7 @@ void say_capture(struct loop *l)
 	jout_key(o, "conversation");
 	write_conversation(l, o);
 	if (wire_send(l->wire) < 0)
-		say_event(l, "warning", "message", "the conversation is too long to be kept for a resume");
+		say_warning(l, "not_captured", "the conversation is too long to be kept for a resume");
 }
 
 static struct jout *open_result(struct loop *l, const char *id, int exit_code)
@@ -78,7 +79,7 @@ static void over(struct loop *l, int exit_code)
 
 void end_output(struct loop *l)
 {
-	bool schema = l->task.output_schema != NULL, last = !schema || l->repaired;
+	bool schema = l->task.output_schema != NULL;
 
 	say_capture(l);
 	if (schema)
@@ -95,10 +96,10 @@ void end_output(struct loop *l)
 	}
 	if (wire_send(l->wire) < 0)
 		end_error(l, "give the result: it is longer than a line may be");
-	else if (last)
-		over(l, 0);
-	else
+	else if (schema)
 		l->phase = PHASE_ACK;
+	else
+		over(l, 0);
 }
 
 void end_error(struct loop *l, const char *fmt, ...)
@@ -143,10 +144,10 @@ void end_ack(struct loop *l, const struct envelope *env)
 	bool ok = true;
 
 	if (!env->id || strcmp(env->id, l->ticket) != 0) {
-		say_event(l, "warning", "message", "a word on a result that is not awaited was ignored");
+		say_warning(l, "unexpected_envelope", "a word on a result that is not awaited was ignored");
 		return;
 	}
-	if (!jv_bool(jv_get(env->data, "ok"), &ok) || ok) {
+	if (!jv_bool(jv_get(env->data, "ok"), &ok) || ok || l->repaired) {
 		over(l, 0);
 		return;
 	}

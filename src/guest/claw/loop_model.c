@@ -91,7 +91,7 @@ void model_chunk(struct loop *l, const struct envelope *env)
 	struct jv kind = jv_get(env->data, "kind");
 
 	if (!env->id || strcmp(env->id, l->ticket) != 0) {
-		say_event(l, "warning", "message", "a piece of a reply that is not awaited was ignored");
+		say_warning(l, "unexpected_envelope", "a piece of a reply that is not awaited was ignored");
 		return;
 	}
 	if (jv_is(kind, "text") || jv_is(kind, "thinking"))

@@ -73,7 +73,7 @@ void tools_result(struct loop *l, const struct envelope *env);
 void tools_answer(struct loop *l, const struct envelope *env);
 
 /* loop_end.c */
-void say_event(struct loop *l, const char *kind, const char *key, const char *text);
+void say_warning(struct loop *l, const char *code, const char *message);
 /* The conversation as an array, with the results so far of an open step. */
 void write_conversation(struct loop *l, struct jout *o);
 void say_capture(struct loop *l);

@@ -186,12 +186,12 @@ static void on_format(struct loop *l, struct jv message)
 
 static void on_summary(struct loop *l, struct jv message)
 {
-	size_t before = l->chat.n, len;
+	size_t len;
 	long long tokens = l->tokens_now;
 	auto_free char *text = message_text(message, &len);
 
 	if (!len) {
-		say_event(l, "warning", "message", "the conversation was not shortened: the model gave no summary");
+		say_warning(l, "not_compacted", "the conversation was not shortened: the model gave no summary");
 		l->shortened = true;
 		loop_proceed(l);
 		return;
@@ -200,10 +200,9 @@ static void on_summary(struct loop *l, struct jv message)
 	l->tokens_now = (long long)(l->chat.bytes / 4);
 	struct jout *o = wire_open(l->wire, "event", NULL);
 	jout_put_str(o, "kind", "llm_compacted");
-	jout_put_int(o, "messages_before", (long long)before);
-	jout_put_int(o, "messages_after", (long long)l->chat.n);
-	jout_put_int(o, "tokens_before", tokens);
-	jout_put_int(o, "tokens_after", l->tokens_now);
+	jout_put_int(o, "messages", (long long)l->cut);
+	jout_put_int(o, "before_tokens", tokens);
+	jout_put_int(o, "after_tokens", l->tokens_now);
 	wire_send_small(l->wire);
 	say_capture(l);
 	/* Once is enough before the next reply counts the tokens anew: what is still too long cannot be cut. */

@@ -1,7 +1,9 @@
 /* Carrying out the calls of one message.
  *
  * In their order, but calls that only read run at the same time: a call that may write waits for all before it, and all
- * behind it wait for it. What tools of the launcher do is unknown, so they count as writing, WebFetch excepted. */
+ * behind it wait for it. It also waits until all that was said is written, so that the launcher knows of every call
+ * that changed something before the next one does, and never has more than one of those behind it to read. What tools
+ * of the launcher do is unknown, so they count as writing, WebFetch excepted. */
 #include "loop_priv.h"
 
 #include <base/clock.h>
@@ -69,8 +71,9 @@ static void end_call(struct loop *l, struct call *x)
 	say_ended(l, x, &x->tool.result);
 	step_result(&l->step, x, &x->tool.result);
 	tool_result_done(&x->tool.result);
-	/* Kept at once when others are still to come: a runner that is killed must not repeat this one. */
-	if (!step_complete(&l->step))
+	/* Kept at once when others are still to come: a runner that is killed must not repeat this one. What only read
+	 * may be repeated. */
+	if (!step_complete(&l->step) && !only_reads(l, x))
 		say_capture(l);
 }
 
@@ -184,7 +187,7 @@ static void start_what_may(struct loop *l)
 		struct call *x = &l->step.v[i];
 		bool reads = only_reads(l, x);
 		if (x->state == CALL_WAITS) {
-			if (running >= MAX_PARALLEL || (!reads && running))
+			if (running >= MAX_PARALLEL || (!reads && (running || wire_waits(l->wire))))
 				return;
 			start_call(l, x);
 		}
@@ -216,7 +219,7 @@ void tools_result(struct loop *l, const struct envelope *env)
 	size_t len = 0;
 
 	if (!x) {
-		say_event(l, "warning", "message", "a tool's result that is not awaited was ignored");
+		say_warning(l, "unexpected_envelope", "a tool's result that is not awaited was ignored");
 		return;
 	}
 	struct tool_result *r = &x->tool.result;
@@ -245,7 +248,7 @@ void tools_answer(struct loop *l, const struct envelope *env)
 	size_t len;
 
 	if (!x) {
-		say_event(l, "warning", "message", "an answer that is not awaited was ignored");
+		say_warning(l, "unexpected_envelope", "an answer that is not awaited was ignored");
 		return;
 	}
 	if (jv_bool(jv_get(env->data, "pause"), &pause) && pause) {

@@ -6,8 +6,6 @@
 static const char ask_schema[] =
 	"{\"type\":\"object\",\"properties\":{\"question\":{\"type\":\"string\"},\"options\":{\"type\":\"array\","
 	"\"items\":{\"type\":\"string\"},\"description\":\"answers to choose from\"}},\"required\":[\"question\"]}";
-static const char fetch_schema[] =
-	"{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"}},\"required\":[\"url\"]}";
 
 static void one(struct jout *o, const char *name, const char *description, const char *schema)
 {
@@ -19,23 +17,12 @@ static void one(struct jout *o, const char *name, const char *description, const
 	jout_close(o, '}');
 }
 
-static bool defined(const struct task *t, const char *name)
+bool offer_is_host(const struct task *t, const char *name)
 {
 	for (size_t i = 0; i < t->n_host_tools; i++)
 		if (strcmp(t->host_tools[i].name, name) == 0)
 			return true;
 	return false;
-}
-
-bool offer_is_host(const struct task *t, const char *name)
-{
-	return defined(t, name) || strcmp(name, TOOL_FETCH) == 0;
-}
-
-static bool fetch_allowed(const struct task *t, const struct policy *p)
-{
-	return !defined(t, TOOL_FETCH) && (t->all_tools || strv_has(&t->allowed_tools, TOOL_FETCH)) &&
-	       policy_offers(p, TOOL_FETCH, NULL);
 }
 
 void offer_write(const struct task *t, const struct policy *p, struct jout *o)
@@ -44,16 +31,13 @@ void offer_write(const struct task *t, const struct policy *p, struct jout *o)
 	for (size_t i = 0; builtin_tools[i]; i++) {
 		const struct tool *x = builtin_tools[i];
 		/* The launcher may bring a tool of the same name: then it is that one. */
-		if (!defined(t, x->name) && policy_offers(p, x->name, x))
+		if (!offer_is_host(t, x->name) && policy_offers(p, x->name, x))
 			one(o, x->name, x->description, x->schema);
 	}
-	if (fetch_allowed(t, p))
-		one(o, TOOL_FETCH, "Fetches a web page as text, as far as the sandbox's network rules allow it.",
-		    fetch_schema);
 	for (size_t i = 0; i < t->n_host_tools; i++)
 		if (policy_offers(p, t->host_tools[i].name, NULL))
 			one(o, t->host_tools[i].name, t->host_tools[i].description, t->host_tools[i].schema);
-	if (t->interaction && !defined(t, TOOL_ASK))
+	if (t->interaction && !offer_is_host(t, TOOL_ASK))
 		one(o, TOOL_ASK, "Asks the person who runs this workflow, and waits for the answer.", ask_schema);
 	if (t->output_schema)
 		one(o, TOOL_OUTPUT, "Gives the result of this task. Call it once, at the very end, with all of it.",

@@ -47,6 +47,13 @@ static void on_end(void *arg)
 	react_stop(r->react);
 }
 
+static void on_flushed(void *arg)
+{
+	struct runner *r = arg;
+
+	loop_flushed(r->loop);
+}
+
 static void on_signal(void *arg, short revents)
 {
 	struct runner *r = arg;
@@ -76,7 +83,7 @@ static int open_signals(sigset_t *ret_set)
 
 int guest_claw_runner(int argc, char **argv)
 {
-	static const struct wire_cb cb = {on_envelope, on_bad, on_end};
+	static const struct wire_cb cb = {on_envelope, on_bad, on_end, on_flushed};
 	struct runner r = {0};
 	sigset_t set;
 	int code;

@@ -54,6 +54,14 @@ void seen_note(struct seen *s, const struct stat *st)
 	*f = (struct file){st->st_dev, st->st_ino, st->st_size, st->st_mtim};
 }
 
+void seen_forget(struct seen *s, const struct stat *st)
+{
+	struct file *f = find(s, st);
+
+	if (f)
+		*f = s->v[--s->n];
+}
+
 static bool same_time(struct timespec a, struct timespec b)
 {
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;

@@ -12,4 +12,6 @@ enum seen_state { SEEN_NEVER, SEEN_CHANGED, SEEN_SAME };
 
 /* Files are known by device and inode, whatever path leads there. */
 void seen_note(struct seen *s, const struct stat *st);
+/* The file is gone: its inode will be another's. */
+void seen_forget(struct seen *s, const struct stat *st);
 enum seen_state seen_check(const struct seen *s, const struct stat *st);

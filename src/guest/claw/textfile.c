@@ -126,6 +126,8 @@ bool text_store(struct tools *t, const char *path, const char *data, size_t len,
 		(void)unlink(tmp);
 		return tool_fail(r, "%s cannot be written: %s.", path, strerror(-got));
 	}
+	if (exists && old.st_nlink == 1)
+		seen_forget(t->seen, &old);
 	seen_note(t->seen, &now);
 	return true;
 }

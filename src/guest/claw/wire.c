@@ -169,6 +169,7 @@ static void flush(struct wire *w)
 	if (w->out.cap > KEEP)
 		buf_done(&w->out);
 	react_events(w->react, w->out_fd, 0);
+	w->cb->on_flushed(w->arg);
 }
 
 static void on_writable(void *arg, short revents)
@@ -242,6 +243,11 @@ int wire_send(struct wire *w)
 void wire_send_small(struct wire *w)
 {
 	(void)!wire_send(w);
+}
+
+bool wire_waits(const struct wire *w)
+{
+	return w->out.len > w->sent;
 }
 
 int wire_drain(struct wire *w)

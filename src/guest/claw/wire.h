@@ -26,6 +26,8 @@ struct wire_cb {
 	void (*on_bad)(void *arg, const struct err *e);
 	/* The launcher is gone: end of stdin, or stdout is closed. */
 	void (*on_end)(void *arg);
+	/* Everything that was queued is written. */
+	void (*on_flushed)(void *arg);
 };
 
 /* Watches both descriptors, which stay the caller's; makes them non-blocking. */
@@ -38,5 +40,7 @@ struct jout *wire_open(struct wire *w, const char *type, const char *id);
 int wire_send(struct wire *w) __attribute__((warn_unused_result));
 /* For an envelope that is small by its making. */
 void wire_send_small(struct wire *w);
+/* Whether something is queued. */
+bool wire_waits(const struct wire *w);
 /* Writes what waits, blocking; for the end. 0 or -errno. */
 int wire_drain(struct wire *w) __attribute__((warn_unused_result));
