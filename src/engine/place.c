@@ -10,6 +10,7 @@
 #include "branch.h"
 #include "worktree_run.h"
 
+#include <backend/share.h>
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/json.h>
@@ -32,7 +33,8 @@ static struct engine_sandbox sandbox_of(const struct engine *en, const struct ds
 	if (p->node_sandboxes && p->node_sandboxes[n->index].spec)
 		return p->node_sandboxes[n->index];
 	const struct backend_ops *ops = en->nodes[n->index].ops;
-	if ((n->sandbox && n->sandbox->mode.v == DSL_SANDBOX_NONE) || (ops && ops->on_host && ops->on_host(p->host_env)))
+	if ((n->sandbox && n->sandbox->mode.v == DSL_SANDBOX_NONE) ||
+	    (ops && ops->on_host && ops->on_host(p->host_env)))
 		return host;
 	return (struct engine_sandbox){.spec = p->sandbox, .driver = p->driver};
 }
@@ -76,6 +78,11 @@ int places_plan(struct engine *en, struct err *e)
 		if (!en->nodes[i].place)
 			return -E2BIG;
 	}
+	/* Only now: equal specs are one place, whatever their nodes need. */
+	for (size_t i = 0; i < f->n_nodes; i++)
+		if (en->nodes[i].ops && str_eq(en->nodes[i].place->driver, "native"))
+			backend_share_program(en->nodes[i].ops, en->p.host_env, en->p.workspace,
+					      &en->nodes[i].place->spec);
 	return 0;
 }
 
@@ -223,10 +230,22 @@ static void on_started(void *arg, const struct err *e)
 		engine_wake(pl->en);
 }
 
+/* It may take long (an image is pulled), and whoever watches is to know what is waited for. */
+static void tell_starting(const struct place *pl)
+{
+	json_t *d = json_object();
+
+	json_put_str(d, "driver", session_driver(pl->session));
+	add_nodes(pl, d);
+	engine_emit(pl->en, "sandbox_starting", NULL, owner(pl), d);
+}
+
 static void start(struct place *pl)
 {
 	pl->state = PLACE_STARTING;
 	pl->started = true;
+	if (is_late(pl))
+		tell_starting(pl);
 	session_start(pl->session, on_started, pl);
 }
 

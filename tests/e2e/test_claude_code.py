@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from agents import KEY, block, everything_below, of_type, shared
+from agents import KEY, block, everything_below, link, of_type, shared
 from provider import Provider
 
 HEAD = '## strict-escape: on\n'
@@ -264,6 +264,27 @@ def test_a_cancelled_agent_leaves_nothing_running(mine):
     assert of_type(mine.user.events(), 'delegate_started')[0]['permission_mode'] == 'default'
     assert [n for n in os.listdir('/tmp') if n.startswith('iterion-') and '.' not in n and
             os.stat(f'/tmp/{n}').st_uid == mine.user.uid] == []
+
+
+@pytest.mark.parametrize('where', ['.npm-global/lib/node_modules/@anthropic-ai/claude-code/bin', '.claude/local',
+                                   '.local/share/claude/versions'])
+def test_a_program_below_home_is_shared(mine, where):
+    """The sandbox's HOME is empty, and claude is there all the same; nothing of it can be changed."""
+    real = os.path.join(mine.user.folder('home', *where.split('/')), 'claude')
+    link(os.path.join(mine.bin, 'claude'), real)
+    bin_dir = mine.user.folder('home', 'bin')
+    path = mine.user.env['PATH']
+    if not where.startswith('.claude'):
+        os.symlink(real, os.path.join(bin_dir, 'claude'))
+        path = f'{bin_dir}:{path}'
+    mine.user.file('main.bot', HEAD + SCHEMA + agent() + 'workflow w:\n' + block('host_state: none') +
+                   '  entry: work\n  work -> done\n')
+    with Provider(script(bash(f'ls -d {bin_dir}; touch {real}; rm -f {real}'), {'text': 'here'})) as p:
+        mine.run(p, env={'PATH': path})
+        seen = json.dumps(p.calls(with_tools=True)[1]['body']['messages'])
+    assert mine.output('work') == {'output': 'here'}
+    assert 'Read-only file system' in seen or 'Permission denied' in seen
+    assert os.path.exists(real) and ('No such file' in seen or where.startswith('.claude'))
 
 
 def test_a_program_that_is_not_there(me):

@@ -15,6 +15,7 @@
 #include <base/clock.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <base/path.h>
 #include <driver/session.h>
 
 #include <errno.h>
@@ -95,7 +96,7 @@ static int check_arguments(const struct node_exec *x, struct err *e)
 		if (len < ARG_MAX_BYTES)
 			continue;
 		(void)err_set(e, ERR_NODE, E2BIG, "an argument for %s has %zu bytes; at most %d can be passed",
-			      x->ops->program, len, ARG_MAX_BYTES - 1);
+			      x->ops->program->name, len, ARG_MAX_BYTES - 1);
 		err_hint(e, "the output schema is too long: use fewer fields or shorter lists of choices");
 		return -E2BIG;
 	}
@@ -195,13 +196,18 @@ static char *first_words(const struct agent_task *a)
 	return input ? xasprintf("Your input:\n```json\n%s\n```\n", input) : xstrdup("Do your task.");
 }
 
+/* By its name, below HOME, and where this machine has it: a sandbox may show it there and not on its PATH. */
 static void plan_places(struct node_exec *x)
 {
+	const struct backend_program *p = x->ops->program;
 	const char *home = strv_get_env(&x->env, "HOME");
+	char *real = backend_program_path(p, x->task.host_env);
 
-	strv_add(&x->places, x->ops->program);
-	if (home && x->ops->local)
-		strv_take(&x->places, xasprintf("%s/%s", home, x->ops->local));
+	strv_add(&x->places, p->name);
+	if (home && p->below_home)
+		strv_take(&x->places, path_join(home, p->below_home));
+	if (real)
+		strv_take(&x->places, real);
 }
 
 int delegate_start(const struct delegate_ops *ops, const struct node_task *t, const struct node_callbacks *cb,

@@ -6,6 +6,7 @@
 #include "turn.h"
 
 #include <backend/backend.h>
+#include <backend/share.h>
 #include <base/buf.h>
 #include <base/err.h>
 #include <base/str.h>
@@ -17,8 +18,7 @@ enum { DELEGATE_LINE_MAX = 16 * 1024 * 1024, DELEGATE_INPUT_MAX = 16 * 1024 * 10
 
 struct delegate_ops {
 	const char *backend; /* its name */
-	const char *program;
-	const char *local;     /* where it also may be, below HOME; NULL: nowhere else */
+	const struct backend_program *program;
 	const char *words;     /* "claude", in errors */
 	const char *get_hint;  /* how to install it */
 	const char *auth_hint; /* what to do when the provider refuses the key */

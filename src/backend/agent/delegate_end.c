@@ -199,7 +199,7 @@ static void set_failure(struct node_exec *x, const struct agent_child_end *end)
 		err_hint(&x->err, "the provider refuses for now: `iterion resume` runs the node again");
 	else
 		err_hint(&x->err, "run %s by hand in the same place to see more: `iterion sandbox exec`",
-			 x->ops->program);
+			 x->ops->program->name);
 	x->resumable = x->turn.retryable;
 }
 
@@ -256,7 +256,7 @@ static void not_started(struct node_exec *x, int errnum)
 		delegate_launch(x);
 		return;
 	}
-	(void)err_sys(&x->err, errnum == ENOTDIR ? ENOENT : errnum, "run %s", x->ops->program);
+	(void)err_sys(&x->err, errnum == ENOTDIR ? ENOENT : errnum, "run %s", x->ops->program->name);
 	err_set_kind(&x->err, ERR_NODE);
 	if (errnum == E2BIG)
 		err_hint(&x->err, "its arguments and environment are too long for the kernel: shorten the schema");
@@ -312,7 +312,7 @@ void delegate_ended(void *arg, const struct agent_child_end *end)
 		else
 			err_copy(&x->err, &x->broken);
 		err_hint(&x->err, "is the program on the PATH the real %s, in a version that knows this output?",
-			 x->ops->program);
+			 x->ops->program->name);
 		delegate_fail(x);
 	} else if (end->status.end == EXEC_EXITED && end->status.code == 0 && x->turn.ended && !x->turn.failed) {
 		succeeded(x);

@@ -130,13 +130,14 @@ static void on_end(struct node_exec *x, const char *stderr_text)
 	claude_end(&x->turn, stderr_text);
 }
 
+static const struct backend_program program = {.name = "claude", .below_home = ".claude/local/claude"};
+
 static const struct delegate_ops ops = {
 	.backend = "claude_code",
-	.program = "claude",
-	.local = ".claude/local/claude",
+	.program = &program,
 	.words = "claude",
-	.get_hint = "install Claude Code where the node runs: in its image, or on this machine below /usr, /opt or "
-		    "~/.claude/local; another folder can be shared with mounts: (docs/backends.md)",
+	.get_hint = "install Claude Code where the node runs: in its sandbox's image, or on this machine on "
+		    "the PATH or in ~/.claude/local (docs/backends.md)",
 	.auth_hint = "set ANTHROPIC_API_KEY, or log in with `claude` and let the sandbox have ~/.claude "
 		     "(host_state: auto)",
 	.prepare = prepare,
@@ -150,4 +151,5 @@ static int start(const struct node_task *t, const struct node_callbacks *cb, str
 	return delegate_start(&ops, t, cb, ret, e);
 }
 
-const struct backend_ops backend_claude_code = {.name = "claude_code", .start = start, .cancel = delegate_cancel};
+const struct backend_ops backend_claude_code = {
+	.name = "claude_code", .start = start, .cancel = delegate_cancel, .program = &program};

@@ -137,9 +137,11 @@ static void add_details(const struct node_exec *x, json_t *details)
 	json_put(details, "_session_state", s);
 }
 
+static const struct backend_program program = {.name = "codex"};
+
 static const struct delegate_ops ops = {
 	.backend = "codex",
-	.program = "codex",
+	.program = &program,
 	.words = "codex",
 	.get_hint =
 		"install Codex on this machine (it runs there, beside the run's sandbox), or in the sandbox's image "
@@ -165,4 +167,4 @@ static bool on_host(const char *const *host_env)
 }
 
 const struct backend_ops backend_codex = {
-	.name = "codex", .start = start, .cancel = delegate_cancel, .on_host = on_host};
+	.name = "codex", .start = start, .cancel = delegate_cancel, .on_host = on_host, .program = &program};

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 struct backend_run;
+struct backend_program;
 struct dsl_file;
 struct dsl_node;
 struct dsl_schema;
@@ -90,6 +91,7 @@ struct backend_ops {
 	/* Whether its nodes run on the host although the run has a sandbox, because the program has one of its own; a
 	 * node with a sandbox of its own runs there all the same. NULL: never. */
 	bool (*on_host)(const char *const *host_env);
+	const struct backend_program *program; /* that it starts (backend/share.h); NULL: none of its own */
 };
 
 extern const struct backend_ops backend_tool, backend_claude_code, backend_codex, backend_claw;
