@@ -2,7 +2,7 @@
  *
  *     begin -> enter the room -> launch -> ended -> (launch again) -> leave the room -> answer
  *
- * A program that says that the provider refuses for now is started again, after a wait, in the conversation that it
+ * A program that says that the provider refuses at the moment is started again, after a wait, in the conversation that it
  * had; one whose output the engine does not take is told what is wrong with it, once. Every step looks first whether
  * the node was cancelled. Nothing ever ends the node from within start or cancel: the answer comes from the loop, after
  * the program, its leftovers and its files are gone. */

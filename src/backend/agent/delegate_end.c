@@ -2,7 +2,7 @@
  *
  * A start ends well when the program's exit code is 0 and it said that the turn ended well; then the answer is looked
  * for and shown to the engine, which may refuse it once. Else the program's own words are the error, unless they mean
- * that the provider refuses for now. The node is over when its leftovers and its files are gone. */
+ * that the provider refuses at the moment. The node is over when its leftovers and its files are gone. */
 #include "delegate_priv.h"
 
 #include "answer.h"
@@ -143,7 +143,7 @@ static void next_start(struct node_exec *x, const char *why, char *say)
 	x->say = say;
 }
 
-/* The provider refuses for now: whether another start was planned. */
+/* The provider refuses at the moment: whether another start was planned. */
 static bool plan_retry(struct node_exec *x)
 {
 	uint32_t random;
@@ -196,7 +196,7 @@ static void set_failure(struct node_exec *x, const struct agent_child_end *end)
 		err_hint(&x->err, "a conversation lives as long as the HOME of its sandbox: use `host_state: auto`, or "
 				  "`session: inherit_if_available`");
 	else if (x->turn.status == 429 || x->turn.status >= 500)
-		err_hint(&x->err, "the provider refuses for now: `iterion resume` runs the node again");
+		err_hint(&x->err, "the provider refuses at the moment: `iterion resume` runs the node again");
 	else
 		err_hint(&x->err, "run %s by hand in the same place to see more: `iterion sandbox exec`",
 			 x->ops->program->name);
