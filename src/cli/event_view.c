@@ -183,6 +183,28 @@ static void run_ended(const struct shown *s, const json_t *ev)
 	}
 }
 
+/* Whose it is: the run's, or that of some nodes. */
+static void sandbox_label(const struct shown *s)
+{
+	const json_t *nodes = json_object_get(s->data, "nodes"), *each;
+	size_t i;
+
+	out_printf("sandbox");
+	if (*s->node) {
+		out_printf(" of ");
+		out_value(s->node, 0);
+	}
+	json_array_foreach(nodes, i, each)
+	{
+		const char *name = json_string_value(each);
+		if (!name || str_eq(name, s->node))
+			continue;
+		out_printf(", ");
+		out_value(name, 0);
+	}
+	out_printf(": ");
+}
+
 static void sandbox_started(const struct shown *s, const json_t *ev)
 {
 	const json_t *network = json_object_get(s->data, "network");
@@ -190,8 +212,8 @@ static void sandbox_started(const struct shown *s, const json_t *ev)
 	size_t rules = json_array_size(json_object_get(network, "rules"));
 
 	(void)ev;
-	s->v->learning = str_eq(mode, "learn");
-	out_printf("sandbox: ");
+	s->v->learning |= str_eq(mode, "learn");
+	sandbox_label(s);
 	print_member(s, "driver", 0);
 	out_printf(", network %s", mode ? mode : "unknown");
 	if (rules)
@@ -205,7 +227,8 @@ static void sandbox_skipped(const struct shown *s, const json_t *ev)
 {
 	(void)ev;
 	out_style(STYLE_YELLOW);
-	out_printf("sandbox: none");
+	sandbox_label(s);
+	out_printf("none");
 	out_style(STYLE_PLAIN);
 	out_printf(" (");
 	print_member(s, "reason", 0);
@@ -224,9 +247,43 @@ static void sandbox_warning(const struct shown *s, const json_t *ev)
 static void sandbox_stopped(const struct shown *s, const json_t *ev)
 {
 	(void)ev;
-	out_printf("sandbox: stopped (");
+	sandbox_label(s);
+	out_printf("stopped (");
 	print_member(s, "exit", 0);
 	out_printf(")");
+}
+
+static void worktree_created(const struct shown *s, const json_t *ev)
+{
+	(void)ev;
+	out_printf("worktree: ");
+	print_member(s, "path", 0);
+	out_printf(" (branch ");
+	print_member(s, "branch", 0);
+	out_printf(")");
+}
+
+static void worktree_merged(const struct shown *s, const json_t *ev)
+{
+	(void)ev;
+	out_printf("worktree: ");
+	print_member(s, "branch", 0);
+	out_printf(json_is_true(json_object_get(s->data, "up_to_date")) ? " has nothing new for " : " merged into ");
+	print_member(s, "into", 0);
+}
+
+static void worktree_kept(const struct shown *s, const json_t *ev)
+{
+	(void)ev;
+	out_printf("worktree: ");
+	if (json_object_get(s->data, "path")) {
+		print_member(s, "path", 0);
+		out_printf(", ");
+	}
+	out_printf("branch ");
+	print_member(s, "branch", 0);
+	out_printf(": ");
+	print_member(s, "reason", 0);
 }
 
 static void node_started(const struct shown *s, const json_t *ev)
@@ -390,17 +447,32 @@ static const struct {
 	bool always;
 	void (*print)(const struct shown *s, const json_t *ev);
 } rows[] = {
-	{"run_started", true, run_started},	     {"run_resumed", true, run_resumed},
-	{"run_finished", true, run_ended},	     {"run_failed", true, run_ended},
-	{"run_cancelled", true, run_ended},	     {"run_paused", true, run_ended},
-	{"run_interrupted", true, anything},	     {"sandbox_started", true, sandbox_started},
-	{"sandbox_skipped", true, sandbox_skipped},  {"sandbox_warning", true, sandbox_warning},
-	{"sandbox_stopped", false, sandbox_stopped}, {"node_started", true, node_started},
-	{"node_finished", true, node_finished},	     {"node_recovery", true, node_trouble},
-	{"human_input_requested", true, node_waits}, {"tool_error", true, node_trouble},
-	{"node_error", true, node_trouble},	     {"network_blocked", true, network_blocked},
-	{"network_summary", false, network_summary}, {"budget_warning", true, budget},
-	{"budget_exceeded", true, budget},	     {"edge_selected", false, edge_selected},
+	{"run_started", true, run_started},
+	{"run_resumed", true, run_resumed},
+	{"run_finished", true, run_ended},
+	{"run_failed", true, run_ended},
+	{"run_cancelled", true, run_ended},
+	{"run_paused", true, run_ended},
+	{"run_interrupted", true, anything},
+	{"sandbox_started", true, sandbox_started},
+	{"sandbox_skipped", true, sandbox_skipped},
+	{"sandbox_warning", true, sandbox_warning},
+	{"sandbox_stopped", false, sandbox_stopped},
+	{"node_started", true, node_started},
+	{"node_finished", true, node_finished},
+	{"node_recovery", true, node_trouble},
+	{"human_input_requested", true, node_waits},
+	{"tool_error", true, node_trouble},
+	{"node_error", true, node_trouble},
+	{"network_blocked", true, network_blocked},
+	{"network_summary", false, network_summary},
+	{"budget_warning", true, budget},
+	{"worktree_created", true, worktree_created},
+	{"worktree_merged", true, worktree_merged},
+	{"worktree_kept", true, worktree_kept},
+	{"worktree_warning", true, sandbox_warning},
+	{"budget_exceeded", true, budget},
+	{"edge_selected", false, edge_selected},
 };
 
 void event_view_show(struct event_view *v, const json_t *ev)

@@ -17,7 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 64 * 1024, STATE_COLUMNS = 8, TIME_COLUMNS = 10, NUMBER_COLUMNS = 8, MIN_NAME = 6, PULLS = 3 };
+enum {
+	LINE_MAX_BYTES = 64 * 1024,
+	STATE_COLUMNS = 8,
+	TIME_COLUMNS = 10,
+	NUMBER_COLUMNS = 8,
+	MIN_NAME = 6,
+	PULLS = 3,
+	PLACES = 3
+};
 
 struct line {
 	struct buf b;
@@ -172,6 +180,15 @@ static void labelled(const struct view_space *space, enum style style, const cha
 	line_end(&l, ret);
 }
 
+/* Sandboxes that some nodes have to themselves: the newest ones; after the end all of them. */
+static void places(const struct view *v, const struct view_space *space, struct strv *ret)
+{
+	for (size_t i = space->rows && v->n_places > PLACES ? v->n_places - PLACES : 0; i < v->n_places; i++) {
+		auto_free char *whose = xasprintf("sandbox of %s:", v->places[i].nodes);
+		labelled(space, STYLE_PLAIN, whose, v->places[i].text ? v->places[i].text : "starting", ret);
+	}
+}
+
 /* Images whose layers are on their way: one line an image. */
 static void pulls(const struct view *v, const struct view_space *space, struct strv *ret)
 {
@@ -322,7 +339,10 @@ void view_frame(const struct view *v, const struct view_space *space, uint64_t n
 	auto_strv above = {0}, below = {0};
 
 	labelled(space, STYLE_PLAIN, "sandbox:", v->sandbox ? v->sandbox : v->end ? "not started" : "starting", &above);
+	places(v, space, &above);
 	pulls(v, space, &above);
+	if (v->worktree)
+		labelled(space, STYLE_PLAIN, "worktree:", v->worktree, &above);
 	blocked(v, space, &below);
 	notes(v, space, &below);
 	size_t fixed = 1 + above.n + below.n;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_LIMIT = 400, NODE_LIMIT = 1000, PULL_LIMIT = 64, BLOCK_LIMIT = 64, NOTE_LIMIT = 20 };
+enum { TEXT_LIMIT = 400, NODE_LIMIT = 1000, PULL_LIMIT = 64, BLOCK_LIMIT = 64, NOTE_LIMIT = 20, PLACE_LIMIT = 64 };
 
 /* A copy on one line, cut to so many bytes. The caller frees. */
 static char *safe_text(const char *s)
@@ -219,18 +219,79 @@ static void drop_pulls(struct view *v)
 	}
 }
 
-static void sandbox_started(struct view *v, const json_t *ev)
+/* What a sandbox is, in a few words. */
+static char *sandbox_text(const json_t *data)
 {
-	const json_t *data = json_object_get(ev, "data"), *network = json_object_get(data, "network");
+	const json_t *network = json_object_get(data, "network");
 	const char *driver = json_get_str(data, "driver"), *mode = json_get_str(network, "mode");
 	const char *image = json_get_str(data, "image");
 	size_t rules = json_array_size(json_object_get(network, "rules"));
 
 	auto_free char *with = rules ? xasprintf(" with %zu rule%s", rules, rules == 1 ? "" : "s") : xstrdup("");
-	auto_free char *text = xasprintf("%s%s%s, network %s%s", driver ? driver : "unknown driver", image ? ", " : "",
-					 image ? image : "", mode ? mode : "unknown", with);
-	v->learning = str_eq(mode, "learn");
-	replace(&v->sandbox, safe_text(text));
+	return xasprintf("%s%s%s, network %s%s", driver ? driver : "unknown driver", image ? ", " : "",
+			 image ? image : "", mode ? mode : "unknown", with);
+}
+
+static char *names_text(const json_t *nodes, const char *node)
+{
+	auto_buf b = BUF_INIT(TEXT_LIMIT);
+	size_t i;
+	json_t *each;
+
+	json_array_foreach(nodes, i, each)
+	{
+		const char *name = json_string_value(each);
+		/* What goes past the limit is left out. */
+		if (!name || buf_printf(&b, "%s%s", b.len ? ", " : "", name) < 0)
+			break;
+	}
+	return safe_text(b.len ? buf_str(&b) : node);
+}
+
+/* The line of the sandbox that was started for a node: made when there is none yet. NULL: there are too many. */
+static struct view_place *place_of(struct view *v, const json_t *ev)
+{
+	auto_free char *node = safe_copy(json_get_str(ev, "node_id"));
+	const json_t *nodes = json_object_get(json_object_get(ev, "data"), "nodes");
+
+	for (size_t i = 0; i < v->n_places; i++)
+		if (str_eq(v->places[i].node, node))
+			return &v->places[i];
+	if (v->n_places == PLACE_LIMIT)
+		return NULL;
+	v->places = grow_array(v->places, v->n_places, &v->cap_places, sizeof *v->places);
+	struct view_place *p = &v->places[v->n_places++];
+	*p = (struct view_place){.nodes = names_text(nodes, node)};
+	p->node = TAKE_PTR(node);
+	return p;
+}
+
+/* One that some nodes have to themselves, or the run's. */
+static void sandbox_is(struct view *v, const json_t *ev, const char *text)
+{
+	struct view_place *p = NULL;
+
+	if (json_get_str(ev, "node_id")) {
+		p = place_of(v, ev);
+		if (p)
+			replace(&p->text, safe_text(text));
+	} else {
+		replace(&v->sandbox, safe_text(text));
+	}
+}
+
+static void sandbox_starting(struct view *v, const json_t *ev)
+{
+	sandbox_is(v, ev, "starting");
+}
+
+static void sandbox_started(struct view *v, const json_t *ev)
+{
+	const json_t *data = json_object_get(ev, "data");
+	auto_free char *text = sandbox_text(data);
+
+	v->learning |= str_eq(json_get_str(json_object_get(data, "network"), "mode"), "learn");
+	sandbox_is(v, ev, text);
 	drop_pulls(v);
 }
 
@@ -239,8 +300,39 @@ static void sandbox_skipped(struct view *v, const json_t *ev)
 	const char *reason = json_get_str(json_object_get(ev, "data"), "reason");
 
 	auto_free char *text = xasprintf("none%s%s%s", reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
-	replace(&v->sandbox, safe_text(text));
+	sandbox_is(v, ev, text);
 	drop_pulls(v);
+}
+
+static void worktree_created(struct view *v, const json_t *ev)
+{
+	const json_t *data = json_object_get(ev, "data");
+	const char *path = json_get_str(data, "path"), *branch = json_get_str(data, "branch");
+
+	auto_free char *text = xasprintf("%s (branch %s)", path ? path : "?", branch ? branch : "?");
+	replace(&v->worktree, safe_text(text));
+}
+
+static void worktree_merged(struct view *v, const json_t *ev)
+{
+	const json_t *data = json_object_get(ev, "data");
+	const char *branch = json_get_str(data, "branch"), *into = json_get_str(data, "into");
+	bool same = json_is_true(json_object_get(data, "up_to_date"));
+
+	auto_free char *text = xasprintf("%s %s %s", branch ? branch : "?",
+					 same ? "has nothing new for" : "merged into", into ? into : "?");
+	replace(&v->worktree, safe_text(text));
+}
+
+static void worktree_kept(struct view *v, const json_t *ev)
+{
+	const json_t *data = json_object_get(ev, "data");
+	const char *path = json_get_str(data, "path"), *branch = json_get_str(data, "branch");
+	const char *reason = json_get_str(data, "reason");
+
+	auto_free char *text = xasprintf("%s%sbranch %s%s%s", path ? path : "", path ? ", " : "", branch ? branch : "?",
+					 reason ? ": " : "", reason ? reason : "");
+	replace(&v->worktree, safe_text(text));
 }
 
 static void pull_progress(struct view *v, const json_t *ev)
@@ -286,7 +378,7 @@ static void network_blocked(struct view *v, const json_t *ev)
 	v->blocks[i].count += count;
 }
 
-static void sandbox_warning(struct view *v, const json_t *ev)
+static void warning(struct view *v, const json_t *ev)
 {
 	const char *message = json_get_str(json_object_get(ev, "data"), "message");
 
@@ -317,10 +409,15 @@ static const struct {
 	{"run_failed", run_ended, NULL},
 	{"run_cancelled", run_ended, NULL},
 	{"run_paused", run_ended, NULL},
+	{"sandbox_starting", sandbox_starting, NULL},
 	{"sandbox_started", sandbox_started, NULL},
 	{"sandbox_skipped", sandbox_skipped, NULL},
 	{"sandbox_pull_progress", pull_progress, NULL},
-	{"sandbox_warning", sandbox_warning, NULL},
+	{"sandbox_warning", warning, NULL},
+	{"worktree_created", worktree_created, NULL},
+	{"worktree_merged", worktree_merged, NULL},
+	{"worktree_kept", worktree_kept, NULL},
+	{"worktree_warning", warning, NULL},
 	{"network_blocked", network_blocked, NULL},
 	{"budget_warning", budget, NULL},
 	{"budget_exceeded", budget, NULL},
@@ -356,11 +453,18 @@ void view_done(struct view *v)
 	for (size_t i = 0; i < v->n_blocks; i++)
 		free(v->blocks[i].host);
 	drop_pulls(v);
+	for (size_t i = 0; i < v->n_places; i++) {
+		free(v->places[i].node);
+		free(v->places[i].nodes);
+		free(v->places[i].text);
+	}
+	free(v->places);
 	free(v->nodes);
 	free(v->pulls);
 	free(v->blocks);
 	free(v->title);
 	free(v->sandbox);
+	free(v->worktree);
 	free(v->end);
 	strv_done(&v->notes);
 	*v = (struct view){0};

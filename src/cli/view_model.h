@@ -29,6 +29,13 @@ struct view_pull {
 	uint64_t current, total; /* bytes; total 0: unknown */
 };
 
+/* The sandbox of some nodes only. */
+struct view_place {
+	char *node;  /* that it was started for */
+	char *nodes; /* all that share it, separated by commas */
+	char *text;  /* what it is */
+};
+
 struct view_block {
 	char *host; /* with its port */
 	uint64_t count;
@@ -37,6 +44,7 @@ struct view_block {
 struct view {
 	char *title;
 	char *sandbox;	   /* NULL: it is being started */
+	char *worktree;	   /* NULL: none */
 	char *end;	   /* "finished", "failed", …; NULL: the run goes on */
 	const char *doing; /* while it goes on; NULL: it runs */
 	uint64_t begun_ms, ended_ms;
@@ -44,6 +52,8 @@ struct view {
 	size_t n_nodes, cap_nodes;
 	size_t n_dropped; /* finished ones that are kept no longer */
 	size_t n_done;	  /* times that a node finished */
+	struct view_place *places;
+	size_t n_places, cap_places;
 	struct view_pull *pulls;
 	size_t n_pulls, cap_pulls;
 	struct view_block *blocks;

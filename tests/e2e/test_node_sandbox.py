@@ -65,7 +65,8 @@ def test_equal_ones_are_shared(user):
                                    tool('c', f'{NS}; echo $X; ls /tmp/here', *block),
                                    tool('d', f'{NS}; ls /tmp/here', 'env:', '  X: "d"'), names='abcd')
               .replace('ls /tmp/here`\n  sandbox:\n    env:\n      X: "d"', 'ls /tmp/here || true`\n  sandbox:\n    env:\n      X: "d"'))
-    user.ok('run', 'main.bot', *NATIVE)
+    told = user.ok('run', 'main.bot', *NATIVE).stdout
+    assert 'sandbox: native' in told and 'sandbox of b, c: native' in told and 'sandbox of d: native' in told
     events = user.events()
     a, b, c, d = (output(events, n).split('\n') for n in 'abcd')
     assert len({a[0], b[0], d[0]}) == 3 and b[0] == c[0]

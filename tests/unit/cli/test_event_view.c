@@ -64,12 +64,29 @@ static void last_events(void **state)
 /* Every type with data that is missing or of the wrong kind: the file may be damaged or another version's. */
 static void odd_shapes(void **state)
 {
-	static const char *const types[] = {"run_started",     "run_failed",	  "sandbox_started",
-					    "sandbox_skipped", "sandbox_warning", "node_started",
-					    "node_finished",   "network_blocked", "network_summary",
-					    "budget_warning",  "edge_selected",	  "tool_error",
-					    "something_new",   "run_resumed",	  "human_input_requested",
-					    "node_error",      "sandbox_stopped", ""};
+	static const char *const types[] = {"run_started",
+					    "run_failed",
+					    "sandbox_started",
+					    "sandbox_skipped",
+					    "sandbox_warning",
+					    "node_started",
+					    "node_finished",
+					    "network_blocked",
+					    "network_summary",
+					    "budget_warning",
+					    "edge_selected",
+					    "tool_error",
+					    "something_new",
+					    "run_resumed",
+					    "human_input_requested",
+					    "node_error",
+					    "sandbox_stopped",
+					    "worktree_created",
+					    "worktree_merged",
+					    "worktree_kept",
+					    "worktree_warning",
+					    "sandbox_starting",
+					    ""};
 	static const char *const data[] = {
 		"",
 		",\"data\":null",
@@ -81,6 +98,7 @@ static void odd_shapes(void **state)
 		",\"data\":{\"output\":{\"output\":\"\\n\\n\"},\"network\":{\"mode\":\"learn\"},\"hosts\":[1,{}],"
 		"\"host\":{}}",
 		",\"node_id\":\"n\",\"data\":{\"output\":{\"a\":[1,2]},\"count\":-5}",
+		",\"node_id\":\"n\",\"data\":{\"nodes\":[1,\"n\",{},\"m\"],\"branch\":[],\"path\":{}}",
 	};
 
 	(void)state;

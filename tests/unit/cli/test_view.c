@@ -154,6 +154,65 @@ static void a_run(void **state)
 	view_done(&v);
 }
 
+/* Sandboxes of nodes have lines of their own, and leave the run's alone. */
+static void own_sandboxes(void **state)
+{
+	struct view v = {0};
+
+	(void)state;
+	feed(&v, 0, "run_started", NULL, NULL, "{\"workflow\":\"w\",\"sandbox\":\"auto\"}");
+	feed(&v, 0, "sandbox_started", NULL, NULL, "{\"driver\":\"native\",\"network\":{\"mode\":\"open\"}}");
+	feed(&v, 100, "sandbox_starting", NULL, "b", "{\"driver\":\"docker\",\"nodes\":[\"b\",\"c\\u001b[2J\"]}");
+	assert_frame(&v, 80, 24, 100,
+		     "w  running 0.1 s\nsandbox: native, network open\nsandbox of b, c\\x1b[2J: starting\n");
+	feed(&v, 200, "sandbox_started", NULL, "b",
+	     "{\"driver\":\"docker\",\"image\":\"debian:12\",\"nodes\":[\"b\",\"c\"],"
+	     "\"network\":{\"mode\":\"allowlist\",\"rules\":[\"a\",\"b\"]}}");
+	feed(&v, 300, "sandbox_skipped", NULL, "d", "{\"reason\":\"noop\",\"nodes\":7}");
+	feed(&v, 300, "sandbox_starting", NULL, "e", NULL);
+	feed(&v, 300, "sandbox_starting", NULL, "f", NULL);
+	assert_frame(&v, 80, 24, 300,
+		     "w  running 0.3 s\nsandbox: native, network open\nsandbox of d: none (noop)\n"
+		     "sandbox of e: starting\nsandbox of f: starting\n");
+	feed(&v, 1000, "run_finished", NULL, NULL, NULL);
+	assert_frame(&v, 80, 0, 1000,
+		     "w  finished in 1.0 s\nsandbox: native, network open\n"
+		     "sandbox of b, c\\x1b[2J: docker, debian:12, network allowlist with 2 rules\n"
+		     "sandbox of d: none (noop)\nsandbox of e: starting\nsandbox of f: starting\n");
+	view_done(&v);
+}
+
+static void worktree(void **state)
+{
+	static const struct {
+		const char *type, *data, *line;
+	} cases[] = {
+		{"worktree_created", "{\"path\":\"/s/w/1\",\"branch\":\"iterion/run/1\"}",
+		 "worktree: /s/w/1 (branch iterion/run/1)\n"},
+		{"worktree_warning", "{\"code\":\"x\",\"message\":\"filters are off\"}",
+		 "worktree: /s/w/1 (branch iterion/run/1)\nwarning: filters are off\n"},
+		{"worktree_merged", "{\"branch\":\"b\",\"into\":\"main\",\"up_to_date\":false}",
+		 "worktree: b merged into main\nwarning: filters are off\n"},
+		{"worktree_merged", "{\"branch\":\"b\",\"into\":\"main\",\"up_to_date\":true}",
+		 "worktree: b has nothing new for main\nwarning: filters are off\n"},
+		{"worktree_kept", "{\"branch\":\"b\",\"reason\":\"it conflicts\\u001b[2J\"}",
+		 "worktree: branch b: it conflicts\\x1b[2J\nwarning: filters are off\n"},
+		{"worktree_kept", "{\"branch\":\"b\",\"path\":\"/t\"}",
+		 "worktree: /t, branch b\nwarning: filters are off\n"},
+		{"worktree_kept", "[]", "worktree: branch ?\nwarning: filters are off\n"},
+	};
+	struct view v = {0};
+
+	(void)state;
+	feed(&v, 0, "run_started", NULL, NULL, "{\"workflow\":\"w\",\"sandbox\":\"none\"}");
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		feed(&v, 0, cases[i].type, NULL, NULL, cases[i].data);
+		auto_free char *want = xasprintf("w  running 0.0 s\nsandbox: none\n%s", cases[i].line);
+		assert_frame(&v, 80, 24, 0, want);
+	}
+	view_done(&v);
+}
+
 static void branches(void **state)
 {
 	struct view v = {0};
@@ -345,10 +404,10 @@ static void messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(widths),   cmocka_unit_test(fits),    cmocka_unit_test(a_run),
-		cmocka_unit_test(branches), cmocka_unit_test(crowded), cmocka_unit_test(every_size),
-		cmocka_unit_test(hostile),  cmocka_unit_test(endless), cmocka_unit_test(drawing),
-		cmocka_unit_test(messages),
+		cmocka_unit_test(widths),   cmocka_unit_test(fits),	     cmocka_unit_test(a_run),
+		cmocka_unit_test(branches), cmocka_unit_test(crowded),	     cmocka_unit_test(every_size),
+		cmocka_unit_test(hostile),  cmocka_unit_test(endless),	     cmocka_unit_test(drawing),
+		cmocka_unit_test(messages), cmocka_unit_test(own_sandboxes), cmocka_unit_test(worktree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
