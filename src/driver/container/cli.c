@@ -187,6 +187,15 @@ void cli_signal(struct cli *c, int sig)
 		(void)kill(-c->pid, sig);
 }
 
+void cli_limit(struct cli *c, unsigned timeout_ms)
+{
+	if (c->ended)
+		return;
+	/* The loop's clock may stand since long ago. */
+	uv_update_time(c->timeout.loop);
+	(void)uv_timer_start(&c->timeout, on_timeout, timeout_ms, 0);
+}
+
 static int make_pipe(struct stream *s, int *ret_write_end, struct err *e)
 {
 	int fds[2];
@@ -238,10 +247,8 @@ static int watch(struct cli *c, uv_loop_t *loop, const struct cli_opts *o)
 	c->exit.data = c->timeout.data = c;
 	c->open_handles = 4;
 	(void)uv_poll_start(&c->exit, UV_READABLE, on_ended);
-	if (o->timeout_ms) {
-		uv_update_time(loop);
-		(void)uv_timer_start(&c->timeout, on_timeout, o->timeout_ms, 0);
-	}
+	if (o->timeout_ms)
+		cli_limit(c, o->timeout_ms);
 	for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
 		(void)uv_poll_init(loop, &streams[i]->poll, streams[i]->fd);
 		streams[i]->poll.data = streams[i];

@@ -49,5 +49,8 @@ int cli_start(uv_loop_t *loop, const struct cli_opts *o, cli_done_cb done, void 
 /* Sends it a signal; done follows when it ended. */
 void cli_signal(struct cli *c, int sig);
 
+/* Kills it when it still runs after this time from now. */
+void cli_limit(struct cli *c, unsigned timeout_ms);
+
 /* The same to its end, on a loop of its own, for callers that have none. done is called before this returns. */
 int cli_run(const struct cli_opts *o, cli_done_cb done, void *arg, struct err *e) __attribute__((warn_unused_result));

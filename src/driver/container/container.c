@@ -31,7 +31,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REMOVE_MS = 60 * 1000 };
+enum { REMOVE_MS = 60 * 1000, MADE_MS = 10 * 1000 };
 
 void container_name(struct container *c)
 {
@@ -103,7 +103,19 @@ static void on_removed(void *arg, const struct cli_result *r)
 		if (c->channel)
 			channel_end(c->channel);
 	}
+	container_close_control(c);
 	container_idle(c);
+}
+
+static void on_control_freed(void *arg)
+{
+	container_idle(arg);
+}
+
+void container_close_control(struct container *c)
+{
+	if (c->control)
+		control_free(TAKE_PTR(c->control), on_control_freed, c);
 }
 
 void container_remove(struct container *c)
@@ -125,6 +137,7 @@ void container_remove(struct container *c)
 		return;
 	}
 	log_warn("remove the container %s: %s", c->name, e.msg);
+	container_close_control(c);
 	if (c->channel)
 		channel_end(c->channel);
 }
@@ -176,11 +189,6 @@ static int open_terminal(struct sandbox *s)
 	return fd < 0 ? -errno : fd;
 }
 
-static void on_control_freed(void *arg)
-{
-	container_idle(arg);
-}
-
 static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *arg)
 {
 	struct container *c = (struct container *)s;
@@ -195,8 +203,13 @@ static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *
 		cli_signal(c->step, SIGKILL);
 	if (c->build)
 		build_cancel(c->build);
+	/* Cut off half-way it might make the container after it was removed, so it is waited for, but not for long. */
+	if (c->step_makes)
+		cli_limit(c->step, MADE_MS);
 	if (c->control)
-		control_free(TAKE_PTR(c->control), on_control_freed, c);
+		control_hold(c->control);
+	if (!c->made)
+		container_close_control(c);
 	engine_exec_lose_all(c);
 	if (c->channel)
 		channel_close(c->channel);

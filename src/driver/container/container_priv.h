@@ -62,6 +62,11 @@ void container_lost(struct container *c, const struct err *e);
 /* One thing that the loop has let go of; ends a stop when it was the last. */
 void container_idle(struct container *c);
 
+/* Takes the control socket away. Not while the container is being made: it mounts the socket's file, and dockerd can
+ * hang over one that went away meanwhile. Nor before it is removed: a guest that cannot connect any more ends, and its
+ * engine then removes the container by itself, some time after we said that it is gone. */
+void container_close_control(struct container *c);
+
 /* Ends and removes the container, once it may exist and no step makes it. */
 void container_remove(struct container *c);
 

@@ -34,6 +34,7 @@ struct control {
 	int fd;
 	uv_poll_t poll;
 	bool watching;
+	bool there; /* the folder, and perhaps the socket in it */
 	void (*on_connected)(void *arg, int fd, unsigned uid);
 	void *arg;
 	void (*closed)(void *arg);
@@ -65,6 +66,7 @@ static int make_folder(struct control *c, struct err *e)
 		return r;
 	}
 	c->dir = TAKE_PTR(dir);
+	c->there = true;
 	c->path = path_join(c->dir, "s");
 	return 0;
 }
@@ -108,10 +110,11 @@ const char *control_path(const struct control *c)
 static void take_away(struct control *c)
 {
 	close_quietly(TAKE_FD(c->fd));
-	if (c->path)
-		(void)unlink(c->path);
-	if (c->dir)
-		(void)rmdir(c->dir);
+	if (!c->there)
+		return;
+	c->there = false;
+	(void)unlink(c->path);
+	(void)rmdir(c->dir);
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events)
@@ -144,6 +147,12 @@ int control_listen(struct control *c, uv_loop_t *loop, void (*on_connected)(void
 	c->watching = true;
 	(void)uv_poll_start(&c->poll, UV_READABLE, on_connection);
 	return 0;
+}
+
+void control_hold(struct control *c)
+{
+	if (c->watching)
+		uv_poll_stop(&c->poll);
 }
 
 static void destroy(struct control *c)

@@ -15,6 +15,9 @@ const char *control_path(const struct control *c);
 int control_listen(struct control *c, uv_loop_t *loop, void (*on_connected)(void *arg, int fd, unsigned uid), void *arg,
 		   struct err *e) __attribute__((warn_unused_result));
 
+/* Lets who connects from now on wait until control_free. */
+void control_hold(struct control *c);
+
 /* Closes and removes it. closed is called once the loop has let go of it; NULL when it never listened (then it is freed
  * at once). */
 void control_free(struct control *c, void (*closed)(void *arg), void *arg);

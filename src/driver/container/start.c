@@ -138,11 +138,6 @@ static void on_channel_closed(void *arg, const struct err *e)
 	container_lost(arg, e);
 }
 
-static void on_control_freed(void *arg)
-{
-	container_idle(arg);
-}
-
 /* Writes to the tree that is shared of the user's home belong to whoever the programs are. */
 static void check_user(const struct container *c, unsigned uid)
 {
@@ -173,7 +168,7 @@ static void on_connected(void *arg, int fd, unsigned uid)
 		close_quietly(fd);
 		return;
 	}
-	control_free(TAKE_PTR(c->control), on_control_freed, c);
+	container_close_control(c);
 	check_user(c, uid);
 	c->channel = channel_new(fd, &cfg);
 	if (channel_attach(c->channel, c->loop, &cb, &e) < 0)
@@ -197,7 +192,7 @@ static void on_waited(void *arg, const struct cli_result *r)
 		container_lost(c, &e);
 	} else if (go_on) {
 		c->made = false;
-		control_free(TAKE_PTR(c->control), on_control_freed, c);
+		container_close_control(c);
 		container_name(c);
 		fall_back(c, "it ended before it connected");
 	}
@@ -243,8 +238,7 @@ static void not_made(struct container *c, const struct cli_result *r)
 {
 	enum words_kind kind = words_classify(r->err);
 
-	if (c->control)
-		control_free(TAKE_PTR(c->control), on_control_freed, c);
+	container_close_control(c);
 	if (kind == WORDS_NAME_IN_USE) {
 		c->made = false;
 		sweep_name(c, r);
