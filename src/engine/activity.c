@@ -69,7 +69,12 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 		p = &(*p)->next;
 	*p = a->next;
 	en->n_activities--;
-	step_finished(en, a->branch, r, clock_ms() - a->started_ms, e);
+	if (r->question && !e) {
+		budget_spend(en, r->tokens, r->cost_usd);
+		human_ask_for(en, a->branch, r->question);
+	} else {
+		step_finished(en, a->branch, r, clock_ms() - a->started_ms, e);
+	}
 	activity_free(a);
 	engine_pump(en);
 	engine_check_end(en);
@@ -132,6 +137,7 @@ static int prepare_agent(struct activity *a, const struct dsl_schema *schema, st
 		.schema = schema,
 		.choices = a->choices,
 		.multi = n->multi.v,
+		.answer = json_get_str(b->answers, "answer"),
 	};
 	return conversation_choose(b, a->ops, &a->agent, e);
 }

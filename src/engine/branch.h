@@ -16,9 +16,9 @@ struct branch {
 	enum branch_state state;
 	const struct dsl_node *node;
 	json_t *input;
-	char *interaction;    /* human: the question that waits; NULL: none */
+	char *interaction;    /* the question that waits for a person; NULL: none */
 	bool asked;	      /* somebody is being asked right now */
-	json_t *answers;      /* human: what resume brought, an object that was checked */
+	json_t *answers;      /* a person's, an object that was checked; of an agent's question until its node ends */
 	json_t *conversation; /* that its latest agent left (conversation.c); NULL: none */
 	struct branch *next;
 };

@@ -55,6 +55,8 @@ static json_t *branches(const struct engine *en, long long *ret_active)
 			json_put_int(o, "group", group_number(b->group));
 		json_put_bool(o, "forked", b->state == BRANCH_FORKED);
 		json_put_str(o, "interaction", b->interaction);
+		if (b->answers)
+			json_put(o, "answers", json_incref(b->answers));
 		if (b->conversation)
 			json_put(o, "conversation", json_incref(b->conversation));
 		large_put(en, o, "input", b->input);

@@ -5,7 +5,10 @@
  * nothing else is left to run and nobody is being asked, the run pauses, and `resume` brings the answers.
  *
  * An answer is "field=value", read by the type that the output schema gives the field. So many fields must be answered
- * as min_answers says, all of them when it says nothing; the others are null. Without a schema every answer is text. */
+ * as min_answers says, all of them when it says nothing; the others are null. Without a schema every answer is text.
+ *
+ * An agent may ask too, in the middle of its work: it then ends for the moment, and its node is started again with the
+ * answer, which stays with the branch until the node has really ended. */
 #include "branch.h"
 #include <store/run_files.h>
 #include "value.h"
@@ -24,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSTRUCTIONS_MAX = 4 * 1024 * 1024 };
+enum { INSTRUCTIONS_MAX = 4 * 1024 * 1024, QUESTION_MAX = 32 * 1024 };
 
 bool human_is_asked(const struct dsl_file *f, const struct dsl_node *n)
 {
@@ -35,7 +38,8 @@ bool human_is_asked(const struct dsl_file *f, const struct dsl_node *n)
 
 static const struct dsl_schema *schema_of(const struct engine *en, const struct dsl_node *n)
 {
-	return n->output.s ? dsl_find_schema(en->p.file, n->output.s) : NULL;
+	/* What an agent asks has nothing to do with what it gives in the end. */
+	return n->output.s && human_is_asked(en->p.file, n) ? dsl_find_schema(en->p.file, n->output.s) : NULL;
 }
 
 static size_t needed(const struct engine *en, const struct dsl_node *n)
@@ -125,6 +129,53 @@ static void ask(struct engine *en, struct branch *b, const char *instructions)
 		en->p.ask(en->p.arg, &q);
 }
 
+/* A new question: into interactions/, into the events, to whoever is there. */
+static void ask_first(struct engine *en, struct branch *b, const char *instructions)
+{
+	b->interaction = xasprintf("%s-%" PRIu64, b->node->name.s, store_run_seq(en->run));
+	auto_json q = question(en, b, instructions);
+	auto_json file = json_copy(q);
+	if (write_interaction(en, b, file, NULL) < 0)
+		return;
+	engine_emit(en, "human_input_requested", b->id, b->node->name.s, json_incref(q));
+	en->unsaved = true;
+	ask(en, b, instructions);
+}
+
+void human_ask_for(struct engine *en, struct branch *b, const json_t *asked)
+{
+	auto_buf text = BUF_INIT(QUESTION_MAX);
+	const json_t *options = json_object_get(asked, "options"), *option;
+	const char *words = json_get_str(asked, "question");
+	size_t i;
+
+	if (en->phase != PHASE_RUNNING)
+		return;
+	words = words ? words : "";
+	(void)buf_add(&text, words, strnlen(words, QUESTION_MAX / 2));
+	json_array_foreach(options, i, option) if (json_is_string(option))(void)
+		buf_printf(&text, "\n- %.500s", json_string_value(option));
+	/* What was answered before is part of its conversation by now. */
+	json_decref(TAKE_PTR(b->answers));
+	ask_first(en, b, buf_str(&text));
+}
+
+bool human_resume_for(struct engine *en, struct branch *b)
+{
+	if (!b->interaction)
+		return false;
+	if (b->answers) {
+		human_finish(en, b);
+		return true;
+	}
+	auto_free char *ref = xasprintf("interactions/%s.json", b->interaction);
+	json_t *q = NULL;
+	const char *words = store_run_load(en->run, ref, &q, NULL) == 0 ? json_get_str(q, "instructions") : NULL;
+	ask(en, b, words ? words : "");
+	json_decref(q);
+	return true;
+}
+
 int human_start(struct engine *en, struct branch *b, struct err *e)
 {
 	auto_buf instructions = BUF_INIT(INSTRUCTIONS_MAX);
@@ -136,22 +187,16 @@ int human_start(struct engine *en, struct branch *b, struct err *e)
 		human_finish(en, b);
 		return 0;
 	}
-	if (!b->interaction) {
-		b->interaction = xasprintf("%s-%" PRIu64, b->node->name.s, store_run_seq(en->run));
-		auto_json q = question(en, b, buf_str(&instructions));
-		auto_json file = json_copy(q);
-		if (write_interaction(en, b, file, NULL) < 0)
-			return 0;
-		engine_emit(en, "human_input_requested", b->id, b->node->name.s, json_incref(q));
-		en->unsaved = true;
-	}
-	ask(en, b, buf_str(&instructions));
+	if (b->interaction)
+		ask(en, b, buf_str(&instructions));
+	else
+		ask_first(en, b, buf_str(&instructions));
 	return 0;
 }
 
 void human_finish(struct engine *en, struct branch *b)
 {
-	auto_json answers = TAKE_PTR(b->answers);
+	auto_json answers = json_incref(b->answers);
 	auto_json q = question(en, b, "");
 	const struct node_result r = {.output = answers, .tokens = -1, .cost_usd = -1};
 	json_t *d = json_object();
@@ -165,6 +210,12 @@ void human_finish(struct engine *en, struct branch *b)
 	engine_emit(en, "human_answers_recorded", b->id, b->node->name.s, d);
 	free(TAKE_PTR(b->interaction));
 	b->asked = false;
+	if (!human_is_asked(en->p.file, b->node)) {
+		b->state = BRANCH_READY;
+		en->unsaved = true;
+		return;
+	}
+	json_decref(TAKE_PTR(b->answers));
 	b->state = BRANCH_ACTIVE;
 	step_finished(en, b, &r, 0, NULL);
 }

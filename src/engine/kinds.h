@@ -30,8 +30,13 @@ bool human_is_asked(const struct dsl_file *f, const struct dsl_node *n);
 
 /* The node of a branch asks, or takes the answers that are there. 0 or -errno. */
 int human_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
-/* Records b's answers; the node has ended. */
+/* Records b's answers; the node has ended, or, when an agent asked, is ready to go on. */
 void human_finish(struct engine *en, struct branch *b);
+/* An agent of the branch asks a person: {"question", "options"?}. */
+void human_ask_for(struct engine *en, struct branch *b, const json_t *asked);
+/* The same when the run goes on in another process: whether the branch has a question, which is then asked again, or
+ * its answer taken. */
+bool human_resume_for(struct engine *en, struct branch *b);
 /* Adds "field=value" to the answers for a node; complete, they are checked, and what may be missing is null. */
 int human_add_answer(const struct engine *en, const struct dsl_node *n, const char *text, json_t *to, struct err *e)
 	__attribute__((warn_unused_result));

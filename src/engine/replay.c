@@ -147,7 +147,7 @@ static void apply(struct engine *en, const json_t *ev)
 		return;
 	if (str_eq(type, finished)) {
 		finish(en, b, data);
-	} else if (b->node->kind == DSL_HUMAN && str_eq(type, "human_input_requested")) {
+	} else if (str_eq(type, "human_input_requested")) {
 		const char *id = json_get_str(data, "interaction_id");
 		free(b->interaction);
 		b->interaction = id ? xstrdup(id) : NULL;

@@ -135,6 +135,8 @@ static int load_branch(struct engine *en, const json_t *o, struct err *e)
 	b->interaction = interaction ? xstrdup(interaction) : NULL;
 	b->state = json_is_true(json_object_get(o, "forked")) ? BRANCH_FORKED : BRANCH_READY;
 	b->conversation = json_incref(json_object_get(o, "conversation"));
+	if (json_is_object(json_object_get(o, "answers")))
+		b->answers = json_incref(json_object_get(o, "answers"));
 	if (number && !b->group)
 		return err_set(e, ERR_INPUT, EPROTO, "the checkpoint's branches: a group is missing");
 	return 0;

@@ -119,7 +119,7 @@ static void step(struct engine *en, struct branch *b)
 	if (r == 0 || en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
 		return;
 	b->state = BRANCH_ACTIVE;
-	if (!b->interaction)
+	if (!b->interaction && !b->answers)
 		emit_started(en, b);
 	/* Whoever heard of it may have ended the run. */
 	if (en->phase != PHASE_RUNNING)
@@ -127,7 +127,7 @@ static void step(struct engine *en, struct branch *b)
 	if (r < 0)
 		result.resumable = true;
 	else if (en->nodes[b->node->index].ops)
-		r = activity_start(en, b, &e);
+		r = human_resume_for(en, b) ? 0 : activity_start(en, b, &e);
 	else if (b->node->kind == DSL_ROUTER)
 		result.output = json_incref(b->input);
 	else if (b->node->kind == DSL_COMPUTE)
@@ -266,6 +266,7 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 		en->unsaved = true;
 		return;
 	}
+	json_decref(TAKE_PTR(b->answers));
 	/* Its branch, and with it everything borrowed from there, may be gone when the way on is found. */
 	json_t *output = json_incref(r->output);
 	record(en, b, r, duration_ms);

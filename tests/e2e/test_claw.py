@@ -337,3 +337,34 @@ def test_a_model_is_asked_over_the_user_s_proxy(mine):
             'http_proxy': f'http://127.0.0.1:{listener.getsockname()[1]}'})
         thread.join(10)
     assert heads[0].startswith(b'POST http://provider.test/v1/messages HTTP/1.1')
+
+
+def asking():
+    return {'turns': [bash('echo once >> f'), {'tool': 'ask_user', 'input': {'question': 'QUESTION-WORD?', 'options': [
+        'red', 'blue']}}, {'text': 'thanks'}]}
+
+
+def test_a_question_pauses_the_run(mine):
+    """Nobody is there: the run pauses with the question, and the answer goes into the same conversation."""
+    mine.write(agent('work', 'interaction: human'), sandbox='')
+    with Provider(asking()) as p:
+        paused = mine.run(p, code=3)
+        assert 'work' in paused.stderr
+        asked, = of_type(mine.user.events(), 'human_input_requested')
+        assert asked['instructions'] == 'QUESTION-WORD?\n- red\n- blue'
+        mine.user.fails('resume', '--last', env=mine.env(p), says='answer')
+        mine.user.ok('resume', '--last', '--answer', 'answer=ANSWER-WORD', env=mine.env(p))
+        calls = p.calls()
+    assert len(calls) == 3
+    result = calls[2]['body']['messages'][-1]['content'][0]
+    assert result['type'] == 'tool_result' and 'ANSWER-WORD' in json.dumps(result)
+    assert mine.read('f') == 'once\n' and mine.output() == {'output': 'thanks'}
+    assert of_type(mine.user.events(), 'human_answers_recorded')[0]['answers'] == {'answer': 'ANSWER-WORD'}
+    assert len(of_type(mine.user.events(), 'node_started', 'work')) == 1
+
+
+def test_nobody_is_asked_without_interaction(mine):
+    mine.write(agent(), sandbox='')
+    with Provider(asking()) as p:
+        mine.run(p)
+        assert 'ask_user' not in {t['name'] for t in p.calls()[0]['body']['tools']}

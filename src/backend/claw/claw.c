@@ -56,6 +56,7 @@ static void answer(struct node_exec *x, const struct runner_end *end)
 	auto_json details = claw_details(x);
 	const struct node_result result = {
 		.output = r == 0 ? x->output : NULL,
+		.question = x->asks ? x->question : NULL,
 		.details = details,
 		.resumable = resumable,
 		.cancelled = x->cancelled,
@@ -64,7 +65,8 @@ static void answer(struct node_exec *x, const struct runner_end *end)
 	};
 
 	claw_serve_none(x);
-	claw_saved_close(x->saved, r == 0 ? json_get_str(x->result, "session_id") : NULL, !resumable);
+	bool done = r == 0 && !x->asks;
+	claw_saved_close(x->saved, done ? json_get_str(x->result, "session_id") : NULL, !resumable && !x->asks);
 	x->cb.on_done(x->cb.arg, &result, r < 0 ? &e : NULL);
 	uv_close((uv_handle_t *)&x->timer, on_timer_closed);
 }
@@ -137,6 +139,16 @@ static void emit_routed(struct node_exec *x)
 	claw_emit(x, "sandbox_claw_routed_via_runner", d);
 }
 
+/* The runner of before asked a person, and goes on with what the person said. */
+static void put_answer(json_t *task, const json_t *replay, const char *answer)
+{
+	json_put_str(task, "session_id", json_get_str(replay, "session_id"));
+	(void)json_object_del(task, "fork_session");
+	json_put(task, "resume_conversation", json_deep_copy(json_object_get(replay, "conversation")));
+	json_put_str(task, "resume_pending_tool_use_id", json_get_str(replay, "pending_tool_use_id"));
+	json_put_str(task, "resume_answer", answer ? answer : "(There is no answer.)");
+}
+
 /* What is told first: what was there before, then the task. */
 static int tell(struct node_exec *x, struct err *e)
 {
@@ -156,7 +168,9 @@ static int tell(struct node_exec *x, struct err *e)
 		json_put(task, "resume_conversation", earlier);
 	else if (!replay)
 		(void)json_object_del(task, "session_id");
-	if (replay)
+	if (replay && json_get_str(replay, "pending_tool_use_id"))
+		put_answer(task, replay, a->answer);
+	else if (replay)
 		claw_send(x, "session_replay", NULL, json_deep_copy(replay));
 	claw_send(x, "task", NULL, task);
 	return 0;

@@ -52,6 +52,7 @@ struct node_exec {
 	unsigned steps;
 	/* The end. */
 	bool cancelled, over, repaired;
+	bool asks;	      /* it ends for the moment: question is for a person */
 	bool provider_failed; /* an answer was refused for good */
 	struct err provider_err;
 	struct err err;	  /* of this side: the node fails with it */
@@ -67,7 +68,8 @@ void claw_on_late(uv_timer_t *timer);
 
 /* --- result.c --- */
 
-/* What the node comes to, once its runner has ended: 0 with x->output, or -errno. */
+/* What the node comes to, once its runner has ended: 0 with x->output or, when a person is to be asked, x->asks, or
+ * -errno. */
 int claw_outcome(struct node_exec *x, const struct runner_end *end, struct err *e);
 /* For the node's event; a new object. */
 json_t *claw_details(const struct node_exec *x) __attribute__((returns_nonnull));
@@ -109,10 +111,13 @@ void claw_emit(struct node_exec *x, const char *type, json_t *data);
 
 /* Opens the place of this node's conversation; one that a killed run left is found there. Never NULL. */
 struct claw_saved *claw_saved_open(const struct node_exec *x) __attribute__((returns_nonnull));
-/* What to go on from: the data of session_replay, or NULL; borrowed. */
+/* What to go on from: {"session_id", "step", "conversation", "pending_tool_use_id"?: of a question to a person}, or
+ * NULL; borrowed. */
 const json_t *claw_saved_replay(const struct claw_saved *s);
 /* A step ended; data is the runner's. 0, or -errno when it cannot be kept. */
 int claw_saved_take(struct claw_saved *s, const json_t *data, struct err *e);
+/* The runner waits for a person; result is its last word. 0, or -errno when it cannot be kept. */
+int claw_saved_ask(struct claw_saved *s, const json_t *result, struct err *e);
 /* The node ended: keep is the id under which a later node finds the conversation; NULL: nobody will. Frees it. */
 void claw_saved_close(struct claw_saved *s, const char *keep, bool forget);
 /* The messages of an earlier node's conversation; a new array, or NULL with why not. */

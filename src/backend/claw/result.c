@@ -91,6 +91,17 @@ static int final_check(struct node_exec *x, struct err *e)
 	return r;
 }
 
+static int pause_for(struct node_exec *x, struct err *e)
+{
+	int r = x->question ? 0
+			    : err_set(e, ERR_PROTOCOL, EPROTO, "claw's runner waits for an answer, and asked nothing");
+
+	if (r == 0)
+		r = claw_saved_ask(x->saved, x->result, e);
+	x->asks = r == 0;
+	return r < 0 ? err_wrap(e, r, "node %s", x->task.node_id) : 0;
+}
+
 int claw_outcome(struct node_exec *x, const struct runner_end *end, struct err *e)
 {
 	const char *error = json_get_str(x->result, "error");
@@ -107,6 +118,8 @@ int claw_outcome(struct node_exec *x, const struct runner_end *end, struct err *
 	}
 	if (!x->result)
 		return died(x, end, e);
+	if (!error && json_get_str(x->result, "pending_tool_use_id"))
+		return pause_for(x, e);
 	return error ? runner_says(x, error, e) : final_check(x, e);
 }
 

@@ -177,7 +177,7 @@ static int open_pipe(uv_loop_t *loop, struct runner *l, uv_pipe_t *p, bool to_pr
 }
 
 int runner_start(uv_loop_t *loop, struct session *session, const char *const *argv, const char *const *env,
-	       const char *cwd, const struct runner_callbacks *cb, struct runner **ret, struct err *e)
+		 const char *cwd, const struct runner_callbacks *cb, struct runner **ret, struct err *e)
 {
 	struct runner *l = xcalloc(1, sizeof *l);
 	auto_fd in = -1;

@@ -31,7 +31,7 @@ struct runner_callbacks {
 
 /* Starts argv in the session with env (both NULL-terminated). Returns 0 and on_end will be called, or -errno. */
 int runner_start(uv_loop_t *loop, struct session *session, const char *const *argv, const char *const *env,
-	       const char *cwd, const struct runner_callbacks *cb, struct runner **ret, struct err *e)
+		 const char *cwd, const struct runner_callbacks *cb, struct runner **ret, struct err *e)
 	__attribute__((warn_unused_result));
 
 /* Sends one line. -EMSGSIZE when it is too long, -ENOBUFS when the program does not read what it was sent; what is sent

@@ -110,17 +110,9 @@ const json_t *claw_saved_replay(const struct claw_saved *s)
 	return s->data;
 }
 
-int claw_saved_take(struct claw_saved *s, const json_t *data, struct err *e)
+/* Takes what is to be kept, and writes it. */
+static int put(struct claw_saved *s, json_t *o, struct err *e)
 {
-	const char *id = json_get_str(data, "session_id");
-	json_t *conversation = json_object_get(data, "conversation");
-
-	if (!id || !json_is_array(conversation))
-		return err_set(e, ERR_PROTOCOL, EPROTO, "the runner sent a capture without a conversation");
-	json_t *o = json_object();
-	json_put_str(o, "session_id", id);
-	json_put_int(o, "step", json_integer_value(json_object_get(data, "step")));
-	json_put(o, "conversation", json_deep_copy(conversation));
 	json_decref(s->data);
 	s->data = o;
 	if (!s->name)
@@ -132,6 +124,34 @@ int claw_saved_take(struct claw_saved *s, const json_t *data, struct err *e)
 	int r = file_replace(dir, s->name, text, strlen(text), 0600, FILE_NO_SYNC, e);
 	s->written |= r == 0;
 	return r;
+}
+
+int claw_saved_take(struct claw_saved *s, const json_t *data, struct err *e)
+{
+	const char *id = json_get_str(data, "session_id");
+	json_t *conversation = json_object_get(data, "conversation");
+
+	if (!id || !json_is_array(conversation))
+		return err_set(e, ERR_PROTOCOL, EPROTO, "the runner sent a capture without a conversation");
+	json_t *o = json_object();
+	json_put_str(o, "session_id", id);
+	json_put_int(o, "step", json_integer_value(json_object_get(data, "step")));
+	json_put(o, "conversation", json_deep_copy(conversation));
+	return put(s, o, e);
+}
+
+int claw_saved_ask(struct claw_saved *s, const json_t *result, struct err *e)
+{
+	json_t *conversation = json_object_get(result, "pending_conversation");
+	const char *id = json_get_str(result, "session_id");
+
+	if (!json_is_array(conversation))
+		return err_set(e, ERR_PROTOCOL, EPROTO, "the runner asks a person, but sent no conversation");
+	json_t *o = json_object();
+	json_put_str(o, "session_id", id);
+	json_put_str(o, "pending_tool_use_id", json_get_str(result, "pending_tool_use_id"));
+	json_put(o, "conversation", json_deep_copy(conversation));
+	return put(s, o, e);
 }
 
 /* An id as a file's name: what somebody else made up is none. */

@@ -35,6 +35,7 @@ struct agent_task {
 	const json_t *session_state;
 	bool fork_session;     /* leave the earlier one as it is */
 	bool session_optional; /* begin a new one when it is gone */
+	const char *answer;    /* to the question that the last execution of this very node ended with; NULL: none */
 };
 
 /* What one node execution is given. Everything is borrowed until done was called. */
@@ -59,6 +60,9 @@ struct node_result {
 	json_t *details; /* for node_finished: exit_code, output_ref, stderr_ref, truncated…; borrowed, may be NULL */
 	bool resumable;	 /* a failure that resume may try again (the sandbox was lost) */
 	bool cancelled;	 /* it ended because of cancel */
+	/* Without an error: the agent has not ended, but wants to know something from a person: {"question", "options"?}
+	 * (hostile). The node is started again with the answer, in this process or another; borrowed, NULL: it ended. */
+	const json_t *question;
 	int64_t tokens;	 /* -1: the backend does not count */
 	double cost_usd; /* < 0: unknown */
 };
