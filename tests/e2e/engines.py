@@ -91,8 +91,8 @@ def add_file(tar, name, data=b'', mode=0o644, **more):
     tar.addfile(info, io.BytesIO(data))
 
 
-def busybox_layer():
-    """A root file system of one program under all its names."""
+def busybox_layer(mark=b'yes\n'):
+    """A root file system of one program under all its names, and a file by which one knows it."""
     out = io.BytesIO()
     with open(BUSYBOX, 'rb') as f:
         program = f.read()
@@ -109,7 +109,7 @@ def busybox_layer():
         add_file(tar, 'usr/bin/env', type=tarfile.SYMTYPE, linkname='/bin/busybox')
         add_file(tar, 'etc/passwd', b'root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234:worker:/home:/bin/sh\n')
         add_file(tar, 'etc/group', b'root:x:0:\nworker:x:1234:\n')
-        add_file(tar, 'etc/from-image', b'yes\n')
+        add_file(tar, 'etc/from-image', mark)
     return out.getvalue()
 
 
@@ -338,9 +338,11 @@ class Registry:
         self.process.terminate()
 
     def push(self, docker, name):
-        """The test image under a name here; the copy in the daemon is removed again."""
+        """An image like the test's own, of a layer that no engine has: it is there and nowhere else."""
         there = f'{self.host}/{name}'
-        docker.ok('tag', IMAGE, there)
+        archive = self.world.path('push.tar')
+        docker.load(image_archive(archive, there, busybox_layer(f'only {name}\n'.encode())))
         docker.ok('push', there)
         docker.ok('rmi', there)
+        os.unlink(archive)
         return there
