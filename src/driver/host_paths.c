@@ -4,6 +4,7 @@
  * homes of the password file, the run store) and held against what is about to be mounted. The workspace may hold the
  * run store, since that is covered inside; another mount may not. */
 #include "host_paths.h"
+#include "git_dir.h"
 
 #include <base/cleanup.h>
 #include <base/err.h>
@@ -105,6 +106,34 @@ int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, 
 	if (r == 0 && spec->n_mounts > 0)
 		r = check_mounts(p, (const char *const *)homes.v, spec, e);
 	return r;
+}
+
+void host_paths_add_git(const struct session_params *p, struct sandbox_spec *spec)
+{
+	auto_free char *common = git_common_dir(p->workspace);
+	auto_strv homes = {0};
+	struct err why = ERR_INIT;
+
+	for (size_t i = 0; common && i < spec->n_mounts; i++)
+		if (str_eq(spec->mounts[i].target, common))
+			return;
+	if (!common)
+		return;
+	read_homes(&homes, common);
+	struct sandbox_sensitive *s = places(p, (const char *const *)homes.v, true);
+	int r = sandbox_mount_check_source(s, common, &why);
+	sandbox_sensitive_free(s);
+	if (r < 0) {
+		strv_take(&spec->warnings, xasprintf("git_not_shared=git does not work in the sandbox, which has not "
+						     "the worktree's repository: %s",
+						     why.msg));
+		return;
+	}
+	struct sandbox_mount *m = sandbox_spec_add_mount(spec);
+	m->type = MOUNT_BIND;
+	m->source = xstrdup(common);
+	m->target = TAKE_PTR(common);
+	m->origin = xstrdup("git: the worktree's repository");
 }
 
 /* The folders have fixed names below HOME, but $ITERION_HOME may name any, and a link may lead anywhere. */

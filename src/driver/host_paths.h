@@ -11,6 +11,10 @@ struct session_params;
 int host_paths_check(const struct session_params *p, struct sandbox_spec *spec, struct err *e)
 	__attribute__((warn_unused_result));
 
+/* When the workspace is a git worktree whose repository lies elsewhere: adds a mount of that at its own path, so that
+ * git works inside. Where that may not be had the spec gets a warning instead. */
+void host_paths_add_git(const struct session_params *p, struct sandbox_spec *spec);
+
 struct host_state_plan;
 
 /* Chooses what of the user's own state is shared; makes nothing. Returns 0 or -errno. */

@@ -336,6 +336,8 @@ int session_settle(struct session *s, struct err *e)
 {
 	int r = choose_driver(s, e);
 
+	if (r == 0 && s->driver->caps.mounts)
+		host_paths_add_git(&s->p, &s->spec);
 	if (r == 0 && s->driver != &driver_noop)
 		r = host_paths_check(&s->p, &s->spec, e);
 	if (r == 0 && s->driver->caps.host_state && s->spec.host_state != HOST_STATE_NONE)
