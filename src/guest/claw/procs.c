@@ -20,7 +20,7 @@
 
 struct proc {
 	pid_t pid;
-	void (*ended)(void *arg, const struct spawn_status *status); /* NULL: dropped */
+	const struct proc_cb *cb; /* NULL: dropped */
 	void *arg;
 	struct proc *next;
 };
@@ -35,25 +35,24 @@ struct procs *procs_new(void)
 	return xcalloc(1, sizeof(struct procs));
 }
 
-struct proc *procs_add(struct procs *p, pid_t pid, void (*ended)(void *arg, const struct spawn_status *status),
-		       void *arg)
+struct proc *procs_add(struct procs *p, pid_t pid, const struct proc_cb *cb, void *arg)
 {
 	struct proc *x = xcalloc(1, sizeof *x);
 
-	*x = (struct proc){.pid = pid, .ended = ended, .arg = arg, .next = p->list};
+	*x = (struct proc){.pid = pid, .cb = cb, .arg = arg, .next = p->list};
 	p->list = x;
 	return x;
 }
 
-struct proc *procs_start(struct procs *p, const struct spawn_opts *o,
-			 void (*ended)(void *arg, const struct spawn_status *status), void *arg, struct err *e)
+struct proc *procs_start(struct procs *p, const struct spawn_opts *o, const struct proc_cb *cb, void *arg,
+			 struct err *e)
 {
 	struct spawn_opts own = *o;
 	pid_t pid;
 
 	own.new_session = true;
 	own.death_signal = SIGKILL;
-	return spawn_start(&own, &pid, NULL, e) < 0 ? NULL : procs_add(p, pid, ended, arg);
+	return spawn_start(&own, &pid, NULL, e) < 0 ? NULL : procs_add(p, pid, cb, arg);
 }
 
 void proc_signal(struct proc *x, int sig)
@@ -63,7 +62,7 @@ void proc_signal(struct proc *x, int sig)
 
 void proc_drop(struct proc *x)
 {
-	x->ended = NULL;
+	x->cb = NULL;
 	proc_signal(x, SIGKILL);
 }
 
@@ -94,8 +93,8 @@ void procs_reap(struct procs *p)
 			.core = si.si_code == CLD_DUMPED,
 			.code = si.si_status,
 		};
-		if (x && x->ended)
-			x->ended(x->arg, &status);
+		if (x && x->cb)
+			x->cb->ended(x->arg, &status);
 		free(x);
 	}
 }
@@ -119,8 +118,11 @@ void procs_free(struct procs *p)
 {
 	if (!p)
 		return;
-	for (struct proc *x = p->list; x; x = x->next)
+	for (struct proc *x = p->list; x; x = x->next) {
+		if (x->cb && x->cb->lost)
+			x->cb->lost(x->arg);
 		proc_drop(x);
+	}
 	/* A child's own children come to us when it is reaped, so this goes on until there is none. Blocking is safe:
 	 * SIGKILL was sent to all that are waited for. A kernel without the list has the leaders only. */
 	while (kill_children() > 0 || p->list) {

@@ -130,6 +130,7 @@ static bool make_room(struct shells *s, struct tool_result *r)
 
 bool shells_start(struct shells *s, const char *command, struct tool_result *r)
 {
+	static const struct proc_cb cb = {.ended = on_ended};
 	struct err e = ERR_INIT;
 	auto_strv argv = {0};
 	int fds[2];
@@ -150,7 +151,7 @@ bool shells_start(struct shells *s, const char *command, struct tool_result *r)
 	};
 	struct shell *x = xcalloc(1, sizeof *x);
 	x->all = s;
-	x->proc = procs_start(s->tools->procs, &o, on_ended, x, &e);
+	x->proc = procs_start(s->tools->procs, &o, &cb, x, &e);
 	if (!x->proc) {
 		free(x);
 		return tool_fail(r, "The command cannot be started: %s.", e.msg);

@@ -99,6 +99,16 @@ static void write_result(struct bash *b, const struct spawn_status *status)
 		(void)buf_puts(&r->text, "(no output)");
 }
 
+static void free_bash(void *arg)
+{
+	struct bash *b = arg;
+
+	capture_done(&b->output);
+	close_quietly(b->fd);
+	free(b->cwd_file);
+	free(b);
+}
+
 static void on_ended(void *arg, const struct spawn_status *status)
 {
 	struct bash *b = arg;
@@ -109,12 +119,11 @@ static void on_ended(void *arg, const struct spawn_status *status)
 	react_timer_stop(b->tools->react, &b->limit);
 	write_result(b, status);
 	take_cwd(b);
-	capture_done(&b->output);
-	close_quietly(b->fd);
-	free(b->cwd_file);
-	free(b);
+	free_bash(b);
 	call->done(call);
 }
+
+static const struct proc_cb cb = {on_ended, free_bash};
 
 static bool start(struct tools *t, const char *command, long long limit_ms, struct tool_call *call)
 {
@@ -137,7 +146,7 @@ static bool start(struct tools *t, const char *command, long long limit_ms, stru
 		.stdio = {-1, out, out},
 		.cwd = t->cwd,
 	};
-	b->proc = procs_start(t->procs, &o, on_ended, b, &e);
+	b->proc = procs_start(t->procs, &o, &cb, b, &e);
 	if (!b->proc) {
 		free(b);
 		return tool_fail(&call->result, "The command cannot be started: %s.", e.msg);

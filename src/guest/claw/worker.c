@@ -84,6 +84,15 @@ static void on_late(void *arg)
 	proc_signal(w->proc, SIGKILL);
 }
 
+static void free_worker(void *arg)
+{
+	struct worker *w = arg;
+
+	buf_done(&w->got);
+	close_quietly(w->fd);
+	free(w);
+}
+
 static void on_ended(void *arg, const struct spawn_status *status)
 {
 	struct worker *w = arg;
@@ -101,11 +110,11 @@ static void on_ended(void *arg, const struct spawn_status *status)
 		tool_fail(&call->result, "%.*s", (int)(w->got.len - 1), w->got.data + 1);
 	else
 		(void)buf_add(&call->result.text, w->got.data + 1, w->got.len - 1);
-	buf_done(&w->got);
-	close_quietly(w->fd);
-	free(w);
+	free_worker(w);
 	call->done(call);
 }
+
+static const struct proc_cb cb = {on_ended, free_worker};
 
 bool worker_start(const struct tool *tool, struct tools *t, struct jv input, struct tool_call *call)
 {
@@ -127,7 +136,7 @@ bool worker_start(const struct tool *tool, struct tools *t, struct jv input, str
 	struct worker *w = xcalloc(1, sizeof *w);
 	*w = (struct worker){.tools = t, .call = call, .fd = TAKE_FD(in), .got = BUF_INIT(4 * RESULT_MAX)};
 	(void)!fd_set_nonblock(w->fd, true);
-	w->proc = procs_add(t->procs, pid, on_ended, w);
+	w->proc = procs_add(t->procs, pid, &cb, w);
 	w->limit = (struct timer){.due = on_late, .arg = w};
 	react_timer(t->react, &w->limit, WORKER_MS);
 	react_watch(t->react, w->fd, POLLIN, on_output, w);
