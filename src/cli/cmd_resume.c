@@ -88,8 +88,9 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 		path = json_get_str(record, "file");
 	r = place_workspace(json_get_str(record, "workspace"), &workspace, e);
 	if (r == 0)
-		r = workflow_load(path ? path : "", workspace, &w, e);
-	const struct sandbox_flags flags = sandbox_of(o, record);
+		r = workflow_load_run(path ? path : "", workspace, store, id, &w, e);
+	struct sandbox_flags flags = sandbox_of(o, record);
+	flags.project = w.project;
 	if (r == 0)
 		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
 	if (r == 0)

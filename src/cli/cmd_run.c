@@ -11,7 +11,9 @@
 #include "workflow.h"
 
 #include <base/cleanup.h>
+#include <base/clock.h>
 #include <base/err.h>
+#include <base/id.h>
 #include <engine/engine.h>
 
 #include <errno.h>
@@ -43,21 +45,26 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.no_ask = o->no_interactive,
 	};
 	auto_free char *workspace = NULL, *store = NULL;
+	char uuid[UUID_SIZE];
+	const char *run_id = o->run_id ? o->run_id : uuid;
 	auto_workflow w = {0};
 	auto_sandbox_choice sandbox = {0};
 	auto_node_sandboxes nodes = {0};
 
+	id_uuid7(uuid, clock_wall_ms());
 	int r = network_flags_check_resolve(&o->resolve, e);
 	if (r == 0)
 		r = place_workspace(o->workspace, &workspace, e);
 	if (r == 0)
-		r = workflow_load(inv->args[0], workspace, &w, e);
-	if (r == 0)
 		r = place_store(o->store_dir, workspace, &store, e);
 	if (r == 0)
-		r = sandbox_flags_resolve(&o->sandbox, NULL, w.file, workspace, &sandbox, e);
+		r = workflow_load_run(inv->args[0], workspace, store, run_id, &w, e);
+	struct sandbox_flags flags = o->sandbox;
+	flags.project = w.project;
 	if (r == 0)
-		r = node_sandboxes_resolve(&o->sandbox, w.file, workspace, &nodes, e);
+		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
+	if (r == 0)
+		r = node_sandboxes_resolve(&flags, w.file, workspace, &nodes, e);
 	if (r < 0)
 		return r;
 	const struct engine_params p = {
@@ -71,7 +78,7 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.node_sandboxes = nodes.v,
 		.workspace = workspace,
 		.store_dir = store,
-		.run_id = o->run_id,
+		.run_id = run_id,
 		.run_name = o->name,
 		.vars = (const char *const *)o->vars.v,
 		.preset = o->preset,

@@ -42,14 +42,14 @@ static void blocks_done(struct blocks *b)
 	sandbox_block_done(&b->node);
 }
 
-static int load_blocks(const struct dsl_file *file, const struct dsl_node *node, const char *workspace,
-		       struct blocks *ret, struct err *e)
+static int load_blocks(const struct sandbox_flags *f, const struct dsl_file *file, const struct dsl_node *node,
+		       const char *workspace, struct blocks *ret, struct err *e)
 {
 	const struct dsl_sandbox *w = file && file->workflow ? file->workflow->sandbox : NULL;
 	const struct dsl_sandbox *n = node ? node->sandbox : NULL;
 	const struct sandbox_vars v = {
 		.env = (const char *const *)environ,
-		.workspace = workspace,
+		.workspace = f->project ? f->project : workspace,
 		.container_workspace = w ? w->workspace_folder.s : NULL,
 	};
 	int r = 0;
@@ -163,7 +163,7 @@ int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_fl
 			  const struct dsl_file *file, const char *workspace, struct sandbox_choice *ret, struct err *e)
 {
 	__attribute__((cleanup(blocks_done))) struct blocks blocks = {0};
-	int r = load_blocks(file, NULL, workspace, &blocks, e);
+	int r = load_blocks(f, file, NULL, workspace, &blocks, e);
 
 	return r < 0 ? r : resolve(f, network, &blocks, workspace, ret, e);
 }
@@ -172,7 +172,7 @@ int sandbox_flags_resolve_node(const struct sandbox_flags *f, const struct dsl_f
 			       const char *workspace, struct sandbox_choice *ret, struct err *e)
 {
 	__attribute__((cleanup(blocks_done))) struct blocks blocks = {0};
-	int r = load_blocks(file, node, workspace, &blocks, e);
+	int r = load_blocks(f, file, node, workspace, &blocks, e);
 
 	if (r == 0)
 		r = resolve(f, NULL, &blocks, workspace, ret, e);

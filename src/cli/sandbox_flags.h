@@ -15,6 +15,7 @@ struct sandbox_flags {
 	const char *driver;	  /* NULL: not given */
 	const char *host_state;	  /* NULL: not given */
 	const char *devcontainer; /* NULL: not given */
+	const char *project;	  /* what blocks mean by the workspace (no flag); NULL: the workspace itself */
 };
 
 extern const char *const sandbox_mode_words[];

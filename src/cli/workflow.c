@@ -7,9 +7,12 @@
 #include <base/err.h>
 #include <base/file.h>
 #include <base/json.h>
+#include <base/mem.h>
+#include <base/str.h>
 #include <dsl/check.h>
 #include <dsl/diag.h>
 #include <dsl/parse.h>
+#include <engine/worktree.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +21,20 @@
 
 enum { MAX_FINDINGS = 16 * 1024 * 1024 };
 
+/* The names of folders that sandbox blocks may use are the sandbox layer's to replace: here they stay as written. */
 static const char *from_environment(void *arg, const char *name)
 {
+	static const char *const later[][2] = {
+		{"localWorkspaceFolder", "${localWorkspaceFolder}"},
+		{"localWorkspaceFolderBasename", "${localWorkspaceFolderBasename}"},
+		{"containerWorkspaceFolder", "${containerWorkspaceFolder}"},
+		{"containerWorkspaceFolderBasename", "${containerWorkspaceFolderBasename}"},
+	};
+
 	(void)arg;
+	for (size_t i = 0; i < ARRAY_LEN(later); i++)
+		if (str_eq(later[i][0], name))
+			return later[i][1];
 	return getenv(name);
 }
 
@@ -111,22 +125,44 @@ json_t *workflow_findings_json(const struct workflow *w)
 	return doc;
 }
 
+/* Shows the findings; an error among them is one of the command. */
+static int refuse_errors(const char *path, const struct workflow *w, struct err *e)
+{
+	auto_buf findings = BUF_INIT(MAX_FINDINGS);
+	size_t n = workflow_errors(w);
+
+	workflow_findings(w, &findings);
+	show_text(buf_str(&findings));
+	if (n == 0)
+		return 0;
+	int r = err_set(e, ERR_INPUT, EINVAL, "read %s: the workflow has %zu error%s, shown above", path, n,
+			n == 1 ? "" : "s");
+	err_hint(e, "Mend the file; `iterion validate %s` checks it without running anything.", path);
+	return r;
+}
+
 int workflow_load(const char *path, const char *workspace, struct workflow *ret, struct err *e)
+{
+	int r = workflow_read(path, workspace, ret, e);
+
+	return r < 0 ? r : refuse_errors(path, ret, e);
+}
+
+int workflow_load_run(const char *path, const char *workspace, const char *store_dir, const char *run_id,
+		      struct workflow *ret, struct err *e)
 {
 	int r = workflow_read(path, workspace, ret, e);
 
 	if (r < 0)
 		return r;
-	auto_buf findings = BUF_INIT(MAX_FINDINGS);
-	workflow_findings(ret, &findings);
-	show_text(buf_str(&findings));
-	size_t n = workflow_errors(ret);
-	if (n == 0)
-		return 0;
-	r = err_set(e, ERR_INPUT, EINVAL, "read %s: the workflow has %zu error%s, shown above", path, n,
-		    n == 1 ? "" : "s");
-	err_hint(e, "Mend the file; `iterion validate %s` checks it without running anything.", path);
-	return r;
+	/* Variables are replaced while the file is read, so it is read again once it is known what they mean. */
+	if (ret->file->workflow && ret->file->workflow->worktree.v == DSL_WORKTREE_AUTO) {
+		char *project = worktree_place(store_dir, run_id, workspace);
+		workflow_done(ret);
+		r = workflow_read(path, project, ret, e);
+		ret->project = project;
+	}
+	return r < 0 ? r : refuse_errors(path, ret, e);
 }
 
 void workflow_done(struct workflow *w)
@@ -134,5 +170,6 @@ void workflow_done(struct workflow *w)
 	sandbox_findings_done(&w->sandbox);
 	dsl_file_free(w->file);
 	free(w->source);
+	free(w->project);
 	*w = (struct workflow){0};
 }

@@ -15,6 +15,7 @@ struct workflow {
 	size_t len;
 	struct dsl_file *file;
 	struct sandbox_findings sandbox; /* errors of the sandbox blocks */
+	char *project;			 /* what the file means by its workspace; NULL: the workspace itself */
 };
 
 /* Reads, parses and checks it; workspace (absolute) is what ${PROJECT_DIR} means. Returns 0 also when there are
@@ -26,6 +27,10 @@ int workflow_read(const char *path, const char *workspace, struct workflow *ret,
  * is one of the command (kind INPUT). */
 int workflow_load(const char *path, const char *workspace, struct workflow *ret, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* The same for a run, whose nodes may work in a worktree of its own: ${PROJECT_DIR} then means the workspace there. */
+int workflow_load_run(const char *path, const char *workspace, const char *store_dir, const char *run_id,
+		      struct workflow *ret, struct err *e) __attribute__((warn_unused_result));
 
 size_t workflow_errors(const struct workflow *w);
 size_t workflow_warnings(const struct workflow *w);

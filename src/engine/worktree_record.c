@@ -36,6 +36,33 @@ static const char record_name[] = "worktree.json";
 
 const char *const worktree_strategies[] = {"merge", "squash", "rebase", "ff-only", NULL};
 
+/* Where git would find the repository's top: the nearest folder with a .git that is more than an empty folder. */
+static bool is_top(const char *dir)
+{
+	auto_free char *dot_git = path_join(dir, ".git");
+	auto_free char *head = path_join(dot_git, "HEAD");
+	struct stat st;
+
+	return lstat(head, &st) == 0 || (lstat(dot_git, &st) == 0 && S_ISREG(st.st_mode));
+}
+
+char *worktree_place(const char *store_dir, const char *run_id, const char *workspace)
+{
+	auto_free char *tree = xasprintf("%s/worktrees/%s", store_dir, run_id);
+	auto_free char *top = xstrdup(workspace);
+
+	while (!is_top(top)) {
+		if (str_eq(top, "/"))
+			return TAKE_PTR(tree);
+		char *parent = path_parent(top);
+		free(top);
+		top = parent;
+	}
+	const char *below = workspace + strlen(top);
+	below += *below == '/';
+	return *below ? path_join(tree, below) : TAKE_PTR(tree);
+}
+
 struct worktree *worktree_new(const struct worktree_params *p)
 {
 	struct worktree *w = xcalloc(1, sizeof *w);

@@ -105,6 +105,23 @@ def test_resumed_in_the_same_tree(user, driver):
     assert sh(user, 'cat half rest; git status --porcelain') == 'half\nrest'
 
 
+@pytest.mark.parametrize('folder', ['', 'sub'])
+def test_the_file_means_the_tree(user, folder):
+    """What the file calls the workspace is the tree: in commands, and in mounts, which are made when it is there."""
+    mounts = ', '.join(f'"type=bind,source=${{{name}}}/data,target=/{at},readonly"'
+                       for name, at in (('PROJECT_DIR', 'one'), ('localWorkspaceFolder', 'two')))
+    repository(user, 'true')
+    sh(user, f'mkdir -p ./{folder}/data; echo committed >./{folder}/data/f; git add .; git commit -qm data; '
+             f'echo not committed >./{folder}/data/f')
+    user.file('main.bot', 'tool t:\n  command: `[ ${PROJECT_DIR} = $ITERION_WORKSPACE ] && [ $PWD = ${PROJECT_DIR} ] && echo '
+              'more >>${PROJECT_DIR}/data/f && cat /one/f /two/f`\n\nworkflow w:\n  entry: t\n  worktree: auto\n  sandbox:\n'
+              f'    mounts: [{mounts}]\n  t -> done\n')
+    user.ok('run', 'main.bot', '--sandbox-driver', 'native', '--workspace', f'./{folder}', '--name', 'n')
+    [done] = [e for e in user.events() if e['type'] == 'node_finished']
+    assert done['data']['output']['output'] == 2 * 'committed\nmore\n'
+    assert sh(user, f'cat ./{folder}/data/f') == 'not committed'
+
+
 def test_interrupted(user, driver):
     repository(user, 'touch ready; while :; do sleep 0.1; done')
     p = user.start('run', 'main.bot', '--run-id', 'r1', *driver)

@@ -33,6 +33,10 @@ extern const char *const worktree_strategies[];
 int worktree_check_flags(const struct worktree_params *p, bool wanted, struct err *e)
 	__attribute__((warn_unused_result));
 
+/* The folder in a run's tree that will stand for the workspace: what the run's file means by it, which is read before
+ * the tree is planned. workspace is absolute; in no repository it is the tree itself. The caller frees. */
+char *worktree_place(const char *store_dir, const char *run_id, const char *workspace) __attribute__((returns_nonnull));
+
 /* Finds out, without changing anything, whether a worktree can be made, and how: git, repository, commit, branch,
  * target. Waits for a few short runs of git, so it is for the time before the loop runs. Returns 0, or -errno with a
  * message of kind PREFLIGHT. */
