@@ -71,7 +71,7 @@ static void answer(struct node_exec *x, const struct runner_end *end)
 	uv_close((uv_handle_t *)&x->timer, on_timer_closed);
 }
 
-static int start_runner(struct node_exec *x, struct err *e);
+static bool try_runner(struct node_exec *x);
 
 /* A killed runner (memory was out, somebody's kill) has lost nothing but its unfinished step. */
 static bool may_start_again(const struct node_exec *x, const struct runner_end *end)
@@ -103,7 +103,7 @@ static void on_end(void *arg, const struct runner_end *end)
 	emit_restarted(x, end);
 	x->greeted = false;
 	x->repaired = false;
-	if (start_runner(x, &x->err) < 0)
+	if (!try_runner(x))
 		answer(x, end);
 }
 
@@ -193,6 +193,17 @@ static int start_runner(struct node_exec *x, struct err *e)
 	return 0;
 }
 
+/* Whether it was started; else x->err says why not. */
+static bool try_runner(struct node_exec *x)
+{
+	struct err e = ERR_INIT;
+
+	if (start_runner(x, &e) == 0)
+		return true;
+	x->err = e;
+	return false;
+}
+
 /* From the loop: the node ends without a runner. */
 static void end_early(struct node_exec *x)
 {
@@ -205,7 +216,7 @@ static void begin(struct node_exec *x, json_t *mcp_tools)
 {
 	x->tools = claw_host_tools(x, mcp_tools);
 	emit_routed(x);
-	if (start_runner(x, &x->err) < 0)
+	if (!try_runner(x))
 		end_early(x);
 }
 

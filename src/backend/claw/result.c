@@ -71,15 +71,9 @@ static int take_output(struct node_exec *x, struct err *e)
 	auto_free char *text = json_is_object(output) ? json_compact(output) : NULL;
 
 	x->output = text ? json_parse_value(text, strlen(text), NULL) : NULL;
-	if (!x->output) {
-		int r = err_set(e, ERR_PROTOCOL, EPROTO,
-				"node %s: the output of claw's runner is no object that can be "
-				"used",
-				x->task.node_id);
-		err_hint(e, "run the node again");
-		return r;
-	}
-	return 0;
+	if (x->output)
+		return 0;
+	return err_set(e, ERR_PROTOCOL, EPROTO, "the output of claw's runner is no object that can be used");
 }
 
 static int final_check(struct node_exec *x, struct err *e)
@@ -88,7 +82,10 @@ static int final_check(struct node_exec *x, struct err *e)
 
 	if (r == 0)
 		r = x->cb.check(x->cb.arg, x->output, e);
-	return r;
+	if (r == 0)
+		return 0;
+	err_hint(e, "say in the prompt what the fields are, or change the schema");
+	return err_wrap(e, r, "node %s", x->task.node_id);
 }
 
 static int pause_for(struct node_exec *x, struct err *e)
