@@ -112,7 +112,7 @@ static void fall_back(struct container *c, const char *why)
 			      "the network policy cannot be served",
 			      c->image, why);
 		err_hint(&e, "Put iterion-guest on a file system that is not mounted noexec, name one of the engine's "
-			     "architecture by ITERION_BIN, or run with --network=open.");
+			     "architecture by ITERION_BIN, or set network.mode: open.");
 		container_lost(c, &e);
 		return;
 	}
@@ -249,11 +249,33 @@ static void not_made(struct container *c, const struct cli_result *r)
 	}
 }
 
+/* A container without a guest has no channel whose end would tell. */
+static void on_died(void *arg, const struct cli_result *r)
+{
+	struct container *c = arg;
+	struct err e = ERR_INIT;
+
+	(void)r;
+	if (step_ended(c)) {
+		(void)err_set(&e, ERR_SANDBOX, ECHILD, "the sandbox ended while the run went on");
+		err_hint(&e, "It was removed from outside or ran out of memory: see the engine's log.");
+		container_lost(c, &e);
+	}
+	container_idle(c);
+}
+
+/* Waits for the container's end, at most for a time (0: as long as it lives). */
+static int wait_for_end(struct container *c, unsigned timeout_ms, cli_done_cb done, struct err *e)
+{
+	const char *const wait[] = {"wait", c->name, NULL};
+	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = timeout_ms};
+
+	return step_words(c, wait, &o, done, e);
+}
+
 static void on_made(void *arg, const struct cli_result *r)
 {
 	struct container *c = arg;
-	const char *const wait[] = {"wait", c->name, NULL};
-	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = CONNECT_MS};
 	struct err e = ERR_INIT;
 
 	c->step_makes = false;
@@ -263,8 +285,11 @@ static void on_made(void *arg, const struct cli_result *r)
 	} else if (!cli_ok(r)) {
 		not_made(c, r);
 	} else if (!c->guest) {
-		container_ready(c, NULL, 0);
-	} else if (!c->channel && step_words(c, wait, &o, on_waited, &e) < 0) {
+		if (wait_for_end(c, 0, on_died, &e) < 0)
+			container_lost(c, &e);
+		else
+			container_ready(c, NULL, 0);
+	} else if (!c->channel && wait_for_end(c, CONNECT_MS, on_waited, &e) < 0) {
 		container_lost(c, &e);
 	}
 	container_idle(c);
