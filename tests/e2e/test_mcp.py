@@ -15,18 +15,20 @@ SANDBOX = '  sandbox:\n    mode: inline\n    network:\n      mode: allowlist\n'
 TOKEN = 'token-0123456789abcdef'
 
 
-def stdio(name, *args, more=''):
-    listed = ', '.join(f'"{a}"' for a in ('server.py', *args))
+def stdio(name, *args, more='', script='${HOME}/server.py'):
+    listed = ', '.join(f'"{a}"' for a in (script, *args))
     return f'mcp_server {name}:\n  transport: stdio\n  command: "/usr/bin/python3"\n  args: [{listed}]\n{more}\n'
 
 
 class Place:
-    """A workspace with the server in it, and a workflow of one agent."""
+    """The server in the user's HOME and in the workspace, and a workflow of one agent."""
 
     def __init__(self, user):
         self.user = user
         with open(os.path.join(HERE, 'mcp_server.py'), 'rb') as f:
-            user.file('server.py', f.read(), 0o755)
+            text = f.read()
+        for folder in (user.home, user.workspace):
+            user.file(os.path.join(folder, 'server.py'), text, 0o755)
         self.log = os.path.join(user.base, 'log')
 
     def write(self, servers, *lines, sandbox=SANDBOX, workflow=''):
@@ -89,7 +91,7 @@ def test_a_server_on_the_host(place, sandbox):
     results, offered = place.run([use('test.where', text=outside), use('test.environment'), use('test.add', a=1, b=2)],
                                  GIVEN='a b')
     where, env = json.loads(results[0]), json.loads(results[1])
-    assert where['there'] and where['cwd'] == place.user.workspace
+    assert where['there'] and where['cwd'] == (place.user.home if sandbox else place.user.workspace)
     assert env['MINE'] == 'a b' and env['HOME'] == place.user.home
     assert not [name for name in env if 'KEY' in name or 'ANTHROPIC' in name]
     assert json.loads(results[2]) == {'sum': 3}
@@ -103,13 +105,27 @@ def test_a_server_inside(place):
     """With sandboxed: true it sees what the sandbox sees."""
     outside = os.path.join(place.user.base, 'outside')
     place.user.file(outside, 'x')
-    place.write(stdio('test', more='  sandboxed: true\n'))
+    place.write(stdio('test', more='  sandboxed: true\n', script='server.py'))
     results, _ = place.run([use('test.where', text=outside), use('test.where', text='main.bot'),
                             use('test.environment')])
     assert not json.loads(results[0])['there'] and json.loads(results[1])['there']
     env = json.loads(results[2])
     assert 'https_proxy' in env and KEY not in json.dumps(env)
     assert of_type(place.user.events(), 'mcp_server_started')[0]['where'] == 'sandbox'
+
+
+def test_nothing_of_the_workspace_runs_outside(mine):
+    """Not as the command, and not by way of PATH or of the folder that a server starts in."""
+    mine.user.folder('workspace', 'bin')
+    mine.user.file('bin/env', '#!/bin/sh\ntouch "$HOME/escaped"\n', 0o755)
+    mine.write(f'mcp_server test:\n  transport: stdio\n  command: "{mine.user.workspace}/bin/env"\n\n')
+    with Provider({'turns': []}) as p:
+        mine.user.fails('run', 'main.bot', '--sandbox-driver', 'native', env=mine.env(p), code=1,
+                        says=['MCP server test', 'a file of the workspace', 'sandboxed: true'])
+    mine.write('mcp_server test:\n  transport: stdio\n  command: "env"\n  args: ["python3", "${HOME}/server.py"]\n\n')
+    results, _ = mine.run([use('test.echo', text='ok')], PATH=f'bin:{mine.user.workspace}/bin:{mine.user.env["PATH"]}')
+    assert results == ['ok']
+    assert not os.path.exists(os.path.join(mine.user.home, 'escaped'))
 
 
 def test_the_projects_file(place):

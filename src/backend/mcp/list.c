@@ -98,8 +98,8 @@ static void on_timer(uv_timer_t *timer)
 	finish(timer->data, NULL);
 }
 
-/* The servers that serve the node. Only those of .mcp.json can be refused. */
-static void collect(struct list *l)
+/* The servers that serve the node; -errno when one that the file declares may not. */
+static int collect(struct list *l, struct err *e)
 {
 	struct mcp *m = l->op.m;
 	const struct agent_task *a = l->op.t->agent;
@@ -107,17 +107,22 @@ static void collect(struct list *l)
 	l->parts = xcalloc(m->specs.n + 1, sizeof *l->parts);
 	for (size_t i = 0; i < m->specs.n; i++) {
 		const struct mcp_spec *spec = &m->specs.v[i];
-		struct err e = ERR_INIT;
+		struct err why = ERR_INIT;
 		if (!mcp_server_allowed(a->file, a->node, spec->name, spec->project))
 			continue;
-		struct mcp_server *s = mcp_server_for(m, l->op.t, spec, &e);
+		struct mcp_server *s = mcp_server_for(m, l->op.t, spec, &why);
+		if (!s && !spec->project) {
+			err_copy(e, &why);
+			return -EPERM;
+		}
 		if (!s) {
-			mcp_left_out(m, spec, &e);
+			mcp_left_out(m, spec, &why);
 			continue;
 		}
 		struct part *p = &l->parts[l->n++];
 		*p = (struct part){.list = l, .server = s, .wait = {.cb = on_server, .arg = p}};
 	}
+	return 0;
 }
 
 int mcp_list(const struct node_task *t, mcp_list_cb cb, void *arg, struct mcp_op **ret, struct err *e)
@@ -131,9 +136,14 @@ int mcp_list(const struct node_task *t, mcp_list_cb cb, void *arg, struct mcp_op
 	struct list *l = xcalloc(1, sizeof *l);
 	*l = (struct list){.op = {.cancel = cancel, .free = free_list}, .cb = cb, .arg = arg};
 	mcp_op_init(&l->op, t);
+	int r = 0;
 	if (m) {
 		mcp_tell_complaints(m);
-		collect(l);
+		r = collect(l, e);
+	}
+	if (r < 0) {
+		mcp_op_end(&l->op);
+		return r;
 	}
 	l->waiting = l->n;
 	for (size_t i = 0; i < l->n; i++)

@@ -1,13 +1,5 @@
-/* The servers of a run and where each may serve a node.
- *
- * The author of the workflow is the user, or trusted by him: what the file declares runs on the host, beside the
- * engine, unless it says `sandboxed`. The author of .mcp.json is whoever wrote the workspace, perhaps an agent in the
- * sandbox: in a run that has a sandbox its programs run inside of it, with the node's own environment, or not at all,
- * and it may not make this process speak to a host, because that would go around the sandbox's network rules. The file
- * is read once, before the first node runs.
- *
- * One server serves all nodes that share its place. Each place is a server of its own: two sandboxes have nothing to do
- * with each other. */
+/* The servers of a run: made with it, found for its nodes, ended before its sandboxes. One server serves all nodes that
+ * share its place (site.c); each place has its own, since two sandboxes have nothing to do with each other. */
 #include "mcp_priv.h"
 #include "names.h"
 #include "../http/http.h"
@@ -17,16 +9,13 @@
 #include <base/json.h>
 #include <base/log.h>
 #include <base/mem.h>
-#include <driver/session.h>
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const host_names[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"};
-
-static const char *host_value(const struct mcp_params *p, const char *name)
+const char *mcp_host_value(const struct mcp_params *p, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -36,22 +25,9 @@ static const char *host_value(const struct mcp_params *p, const char *name)
 	return NULL;
 }
 
-static void make_host_env(struct mcp *m)
-{
-	for (size_t i = 0; i < ARRAY_LEN(host_names); i++) {
-		const char *value = host_value(&m->p, host_names[i]);
-		if (value)
-			strv_set_env(&m->host_env, host_names[i], value);
-	}
-	if (!strv_get_env(&m->host_env, "PATH"))
-		strv_set_env(&m->host_env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	if (!strv_get_env(&m->host_env, "LANG"))
-		strv_set_env(&m->host_env, "LANG", "C.UTF-8");
-}
-
 static int read_timeout(const struct mcp_params *p, const char *name, unsigned preset, unsigned *ret, struct err *e)
 {
-	const char *value = host_value(p, name);
+	const char *value = mcp_host_value(p, name);
 	unsigned long long ms = preset;
 
 	if (value && *value && (str_parse_duration(value, &ms) < 0 || ms == 0 || ms > INT_MAX)) {
@@ -82,7 +58,7 @@ struct mcp *mcp_new(const struct mcp_params *p)
 	struct err *e = &m->failure;
 
 	m->p = *p;
-	make_host_env(m);
+	mcp_host_env(m);
 	mcp_specs_declared(&m->specs, p->file);
 	int r = read_timeout(p, "ITERION_MCP_START_TIMEOUT", MCP_START_TIMEOUT_MS, &m->start_timeout_ms, e);
 	if (r == 0)
@@ -151,52 +127,6 @@ void mcp_stop(struct mcp *m, void (*done)(void *arg), void *arg)
 	uv_close((uv_handle_t *)&m->idle, on_idle_closed);
 }
 
-/* --- places --- */
-
-static bool isolated(const struct node_task *t)
-{
-	return !str_eq(session_driver(t->session), "noop");
-}
-
-static int refuse(const struct mcp_spec *s, const char *why, struct err *e)
-{
-	int r = err_set(e, ERR_SANDBOX, EPERM, "MCP server %s of .mcp.json: %s", s->name, why);
-
-	err_hint(e, "declare it in the workflow (mcp_server %s:) when you trust it", s->name);
-	return r;
-}
-
-/* The node's environment serves other nodes too. */
-static void shared_env(const struct node_task *t, struct strv *to)
-{
-	for (const char *const *v = t->env; v && *v; v++)
-		if (!str_starts(*v, "ITERION_NODE_ID="))
-			strv_add(to, *v);
-}
-
-int mcp_site_of(const struct mcp *m, const struct node_task *t, const struct mcp_spec *spec, struct mcp_site *ret,
-		struct err *e)
-{
-	bool inside = isolated(t);
-
-	*ret = (struct mcp_site){.env = &m->host_env};
-	if (spec->project && m->p.sandboxed && spec->transport != DSL_STDIO)
-		return refuse(spec, "it would be reached from outside of the sandbox, past its network rules", e);
-	if (spec->project && m->p.sandboxed && !inside)
-		return refuse(spec, "it would run outside of the run's sandbox, where this node runs", e);
-	if (spec->transport != DSL_STDIO || !inside || !(spec->project || spec->sandboxed))
-		return 0;
-	shared_env(t, &ret->own);
-	ret->session = t->session;
-	ret->env = &ret->own;
-	return 0;
-}
-
-void mcp_site_done(struct mcp_site *site)
-{
-	strv_done(&site->own);
-}
-
 struct mcp_server *mcp_server_for(struct mcp *m, const struct node_task *t, const struct mcp_spec *spec, struct err *e)
 {
 	struct mcp_site site;
@@ -215,7 +145,7 @@ struct mcp_server *mcp_server_for(struct mcp *m, const struct node_task *t, cons
 			.spec = spec,
 			.session = site.session,
 			.env = site.env,
-			.cwd = site.session ? NULL : m->p.workspace,
+			.cwd = site.cwd,
 			.http = m->http,
 			.start_timeout_ms = m->start_timeout_ms,
 			.on_event = m->p.on_event,

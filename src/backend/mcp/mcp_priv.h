@@ -26,12 +26,18 @@ struct mcp {
 	void *stopped_arg;
 };
 
+/* A variable of the user's, or NULL. */
+const char *mcp_host_value(const struct mcp_params *p, const char *name);
+/* Fills m->host_env. */
+void mcp_host_env(struct mcp *m);
+
 /* The servers of the run of a node; NULL: none. */
 struct mcp *mcp_of(const struct node_task *t);
 
 /* Where a server serves this node, or why it may not: 0, or -EPERM. */
 struct mcp_site {
 	struct session *session; /* NULL: the host, or a remote server */
+	const char *cwd;	 /* NULL: the session's workspace */
 	const struct strv *env;
 	struct strv own; /* that env may point to; free with mcp_site_done */
 };
