@@ -75,6 +75,7 @@ struct lines {
 	long long line;	       /* the current one */
 	size_t shown;	       /* bytes of it that were shown */
 	bool started;	       /* its number was written */
+	bool open;	       /* it has bytes and no end so far */
 	bool full;	       /* what may be shown was reached */
 	bool more;	       /* and there was more */
 };
@@ -113,6 +114,7 @@ static void show_piece(struct lines *l, const char *p, size_t len)
 		const char *nl = memchr(p, '\n', len);
 		size_t part = nl ? (size_t)(nl - p) : len;
 		show_part(l, p, part);
+		l->open = !nl;
 		if (nl && !l->full)
 			end_line(l);
 		p += part + (nl != NULL);
@@ -138,8 +140,10 @@ static void read_lines(int fd, const char *path, struct lines *l)
 		tool_fail(l->r, "%s cannot be read: %s.", path, strerror(errno));
 		return;
 	}
-	if (l->started)
+	if (l->open && !l->full)
 		end_line(l);
+	else if (l->started)
+		(void)buf_putc(&l->r->text, '\n');
 	if (looked == 0)
 		(void)buf_printf(&l->r->text, "(%s is empty)", path);
 	else if (!l->r->text.len)
