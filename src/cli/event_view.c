@@ -241,7 +241,7 @@ static void sandbox_warning(const struct shown *s, const json_t *ev)
 	out_style(STYLE_YELLOW);
 	out_printf("warning: ");
 	out_style(STYLE_PLAIN);
-	print_member(s, "message", 0);
+	print_member(s, json_object_get(s->data, "message") ? "message" : "error", 0);
 }
 
 static void sandbox_stopped(const struct shown *s, const json_t *ev)
@@ -467,6 +467,7 @@ static const struct {
 	{"network_blocked", true, network_blocked},
 	{"network_summary", false, network_summary},
 	{"budget_warning", true, budget},
+	{"mcp_server_failed", true, sandbox_warning},
 	{"worktree_created", true, worktree_created},
 	{"worktree_merged", true, worktree_merged},
 	{"worktree_kept", true, worktree_kept},
