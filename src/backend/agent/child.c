@@ -51,7 +51,7 @@ struct agent_child {
 
 void agent_hide(const struct strv *secrets, char *data, size_t len)
 {
-	for (size_t i = 0; secrets && i < secrets->n; i++) {
+	for (size_t i = 0; len > 0 && secrets && i < secrets->n; i++) {
 		size_t n = strlen(secrets->v[i]);
 		char *at = data;
 		while (n >= SECRET_MIN && (at = memmem(at, len - (size_t)(at - data), secrets->v[i], n))) {

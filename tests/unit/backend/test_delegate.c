@@ -1,0 +1,434 @@
+/* The life of an agent's program: its starts, what they come to, cancelling, and its end. The program is a script that
+ * the test writes; the session runs it on the host. */
+#include "../engine/fake_session.h"
+#include "../store/tmp.h"
+
+#include <backend/backend.h>
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/json.h>
+#include <base/mem.h>
+#include <base/str.h>
+#include <driver/session.h>
+#include <dsl/ast.h>
+#include <sandbox/spec.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RESULT "'{\"type\":\"result\",\"is_error\":false,\"result\":\"fine\",\"session_id\":\"S\"}'"
+#define BUSY                                                                                                           \
+	"'{\"type\":\"result\",\"is_error\":true,\"api_error_status\":529,\"result\":\"busy\",\"session_id\":\"S\"}'"
+
+enum when { NEVER, AT_ONCE, WHEN_STARTED, WHEN_RETRIED };
+
+struct fixture {
+	uv_loop_t loop;
+	char *top, *path;
+	struct session *session;
+	struct dsl_node node;
+	struct agent_task agent;
+	struct node_exec *exec;
+	enum when cancel_when;
+	bool also_kill;
+	unsigned refuse; /* so many outputs */
+	uv_timer_t canceller;
+	/* What came of it. */
+	struct buf events;
+	unsigned answers;
+	struct err err;
+	json_t *output, *details;
+	struct node_result result;
+};
+
+static const struct sandbox_spec spec = {.mode = SANDBOX_NONE};
+
+static void ignore_event(void *arg, const char *type, json_t *data)
+{
+	(void)arg;
+	(void)type;
+	(void)data;
+}
+
+static void ignore_lost(void *arg, const struct err *e)
+{
+	(void)arg;
+	(void)e;
+}
+
+static void started(void *arg, const struct err *e)
+{
+	(void)arg;
+	assert_null(e);
+}
+
+static void setup(struct fixture *f, const char *script)
+{
+	*f = (struct fixture){.top = tmp_dir(), .events = BUF_INIT(1 << 20)};
+	fake_session_reset();
+	f->agent.node = &f->node;
+	f->agent.user = "do it";
+	f->path = xasprintf("PATH=%s:/usr/bin:/bin", f->top);
+	auto_free char *text = xasprintf("#!/bin/sh\n%s\n", script), *program = xasprintf("%s/claude", f->top);
+	assert_int_equal(file_replace(AT_FDCWD, program, text, strlen(text), 0755, FILE_NO_SYNC, NULL), 0);
+	assert_int_equal(uv_loop_init(&f->loop), 0);
+	const struct session_params p = {
+		.loop = &f->loop, .spec = &spec, .workspace = f->top, .on_event = ignore_event, .on_lost = ignore_lost};
+	assert_int_equal(session_new(&p, &f->session, NULL), 0);
+	session_start(f->session, started, NULL);
+	uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
+static void teardown(struct fixture *f)
+{
+	json_decref(f->output);
+	json_decref(f->details);
+	buf_done(&f->events);
+	session_stop(f->session, started, NULL);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	session_free(f->session);
+	assert_int_equal(uv_loop_close(&f->loop), 0);
+	free(f->path);
+	tmp_remove(f->top);
+	fake_session_reset();
+}
+
+static void on_cancel(uv_timer_t *t)
+{
+	struct fixture *f = t->data;
+
+	if (f->exec)
+		backend_claude_code.cancel(f->exec, NODE_CANCEL_TERM);
+	if (f->exec && f->also_kill)
+		backend_claude_code.cancel(f->exec, NODE_CANCEL_KILL);
+	uv_close((uv_handle_t *)t, NULL);
+}
+
+static void cancel_soon(struct fixture *f)
+{
+	f->cancel_when = NEVER;
+	(void)uv_timer_init(&f->loop, &f->canceller);
+	f->canceller.data = f;
+	(void)uv_timer_start(&f->canceller, on_cancel, 0, 0);
+}
+
+static void on_event(void *arg, const char *type, json_t *data)
+{
+	struct fixture *f = arg;
+	const char *error = json_get_str(data, "error"), *session = json_get_str(data, "session");
+
+	assert_int_equal(buf_printf(&f->events, "%s%s%s%s%s\n", type, session ? " " : "", session ? session : "",
+				    error ? " " : "", error ? error : ""),
+			 0);
+	if ((f->cancel_when == WHEN_STARTED && str_eq(type, "llm_step_finished")) ||
+	    (f->cancel_when == WHEN_RETRIED && str_eq(type, "delegate_retry")))
+		cancel_soon(f);
+	json_decref(data);
+}
+
+static void on_done(void *arg, const struct node_result *r, const struct err *e)
+{
+	struct fixture *f = arg;
+
+	f->answers++;
+	f->exec = NULL;
+	f->result = *r;
+	f->output = json_incref(r->output);
+	f->details = json_incref(r->details);
+	if (e)
+		f->err = *e;
+}
+
+static int check(void *arg, json_t *output, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)output;
+	if (f->refuse == 0)
+		return 0;
+	f->refuse--;
+	return err_set(e, ERR_NODE, EINVAL, "field x is missing");
+}
+
+static void run(struct fixture *f)
+{
+	const char *const env[] = {f->path, "HOME=/nowhere", NULL};
+	static const char *const host_env[] = {"ANTHROPIC_API_KEY=sk-very-secret", NULL};
+	const struct node_task t = {
+		.loop = &f->loop,
+		.session = f->session,
+		.node_id = "n",
+		.env = env,
+		.host_env = host_env,
+		.agent = &f->agent,
+	};
+	const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .check = check, .arg = f};
+
+	assert_int_equal(backend_claude_code.start(&t, &cb, &f->exec, &f->err), 0);
+	assert_int_equal(f->answers, 0);
+	if (f->cancel_when == AT_ONCE)
+		backend_claude_code.cancel(f->exec, NODE_CANCEL_TERM);
+	while (!f->answers)
+		uv_run(&f->loop, UV_RUN_ONCE);
+	uv_run(&f->loop, UV_RUN_NOWAIT);
+	assert_int_equal(f->answers, 1);
+}
+
+static void answers(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f, "cat >/dev/null; echo " RESULT);
+	run(&f);
+	assert_string_equal(json_get_str(f.output, "output"), "fine");
+	assert_string_equal(json_get_str(f.details, "_session_id"), "S");
+	assert_string_equal(buf_str(&f.events), "delegate_started fresh\ndelegate_finished\n");
+	assert_false(f.result.cancelled);
+	teardown(&f);
+}
+
+static void a_long_prompt(void **state)
+{
+	(void)state;
+	struct fixture f;
+	auto_buf b = BUF_INIT(8 << 20), want = BUF_INIT(64);
+
+	for (int i = 0; i < 300000; i++)
+		assert_int_equal(buf_puts(&b, "abc \"d\" "), 0);
+	setup(&f, "n=$(wc -c); echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"'$n'\"}'");
+	f.agent.user = buf_str(&b);
+	run(&f);
+	/* Two quotes in eight bytes are escaped. */
+	const size_t around = strlen("{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"\"}}\n");
+	assert_int_equal(buf_printf(&want, "%zu", b.len / 8 * 10 + around), 0);
+	assert_string_equal(json_get_str(f.output, "output"), buf_str(&want));
+	teardown(&f);
+	/* And one that nobody reads. */
+	setup(&f, "exec <&-; echo " RESULT);
+	f.agent.user = buf_str(&b);
+	run(&f);
+	assert_string_equal(json_get_str(f.output, "output"), "fine");
+	teardown(&f);
+}
+
+static void cancelled(void **state)
+{
+	(void)state;
+	static const char step[] = "echo '{\"type\":\"assistant\",\"message\":{\"id\":\"1\"}}'\n";
+	const struct {
+		const char *script;
+		enum when when;
+		bool also_kill;
+		const char *events;
+	} rows[] = {
+		{"echo " RESULT, AT_ONCE, false, ""},
+		{"exec sleep 100", WHEN_STARTED, false, "delegate_started fresh\nllm_step_finished\ndelegate_error"},
+		{"trap '' TERM; sleep 100; sleep 100", WHEN_STARTED, true,
+		 "delegate_started fresh\nllm_step_finished\ndelegate_error"},
+		{"echo " BUSY "; exit 1", WHEN_RETRIED, false,
+		 "delegate_started fresh\nllm_step_finished\ndelegate_retry busy\ndelegate_error"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fixture f;
+		auto_free char *script = xasprintf("%s%s", step, rows[i].script);
+		setup(&f, script);
+		f.cancel_when = rows[i].when;
+		f.also_kill = rows[i].also_kill;
+		run(&f);
+		assert_true(f.result.cancelled);
+		assert_null(f.output);
+		assert_int_equal(f.err.kind, ERR_CANCELLED);
+		assert_true(str_starts(buf_str(&f.events), rows[i].events));
+		teardown(&f);
+	}
+}
+
+static void repairs(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f, "case \"$*\" in *--resume*S*) grep -q 'field x is missing' || exit 9;; esac; echo " RESULT);
+	f.refuse = 1;
+	run(&f);
+	assert_non_null(f.output);
+	assert_string_equal(buf_str(&f.events), "delegate_started fresh\ndelegate_started repair\ndelegate_finished\n");
+	teardown(&f);
+	setup(&f, "cat >/dev/null; echo " RESULT);
+	f.refuse = 2;
+	run(&f);
+	assert_null(f.output);
+	assert_string_equal(f.err.msg, "node n: claude's answer: field x is missing");
+	assert_true(f.err.hint[0]);
+	teardown(&f);
+}
+
+static void retries_until_it_answers(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f, "cat >/dev/null; [ -e second ] && exec echo " RESULT "; touch second; echo " BUSY "; exit 1");
+	run(&f);
+	assert_non_null(f.output);
+	assert_string_equal(buf_str(&f.events), "delegate_started fresh\ndelegate_retry busy\ndelegate_started retry\n"
+						"delegate_finished\n");
+	teardown(&f);
+}
+
+static void a_conversation_that_is_gone(void **state)
+{
+	(void)state;
+	static const char script[] =
+		"cat >/dev/null; case \"$*\" in *--resume*) echo 'No conversation found with session "
+		"ID: X' >&2; exit 1;; esac; echo " RESULT;
+	struct fixture f;
+
+	setup(&f, script);
+	f.agent.session_id = "X";
+	f.agent.session_optional = true;
+	run(&f);
+	assert_non_null(f.output);
+	assert_string_equal(buf_str(&f.events),
+			    "delegate_started inherit\ndelegate_started fresh\ndelegate_finished\n");
+	teardown(&f);
+	setup(&f, script);
+	f.agent.session_id = "X";
+	run(&f);
+	assert_null(f.output);
+	assert_non_null(strstr(f.err.hint, "inherit_if_available"));
+	teardown(&f);
+}
+
+static void odd_ids_are_refused(void **state)
+{
+	(void)state;
+	static const char *const ids[] = {"", "-x", "--debug-file=/x", "a b", "../x", "x\n"};
+
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		struct fixture f;
+		static const char *const env[] = {"PATH=/bin", NULL};
+		setup(&f, "echo " RESULT);
+		f.agent.session_id = ids[i];
+		const struct node_task t = {
+			.loop = &f.loop, .session = f.session, .node_id = "n", .env = env, .agent = &f.agent};
+		const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .arg = &f};
+		assert_int_equal(backend_claude_code.start(&t, &cb, &f.exec, &f.err), -EINVAL);
+		assert_true(f.err.hint[0]);
+		teardown(&f);
+	}
+}
+
+static void failures(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *script, *msg;
+		bool resumable;
+	} rows[] = {
+		{"echo key $ANTHROPIC_API_KEY >&2; exit 4", "node n: claude ended with exit code 4: key **************",
+		 false},
+		{"printf 'esc \\033[31m' >&2; exit 1", "node n: claude ended with exit code 1: esc \\x1b[31m", false},
+		{"echo '{\"a\":'", "node n: claude printed a line that is no JSON object: {\"a\":", false},
+		{"kill -11 $$", "node n: claude ended by signal 11: it did not say why", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fixture f;
+		setup(&f, rows[i].script);
+		run(&f);
+		assert_null(f.output);
+		assert_non_null(strstr(f.err.msg, rows[i].msg));
+		assert_true(f.err.hint[0]);
+		assert_int_equal(f.result.resumable, rows[i].resumable);
+		teardown(&f);
+	}
+}
+
+static void its_files(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	/* The argument behind the option is a file with the system prompt, that only its owner may read. */
+	setup(&f, "cat >/dev/null; while [ $# -gt 0 ]; do [ \"$1\" != --append-system-prompt-file ] || file=$2; shift; "
+		  "done\n"
+		  "echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"'$file $(stat -c %a $file) $(cat "
+		  "$file)'\"}'");
+	f.agent.system = "be careful";
+	run(&f);
+	const char *said = json_get_str(f.output, "output");
+	assert_non_null(said);
+	assert_non_null(strstr(said, "/system.md 600 be careful"));
+	auto_free char *dir = xstrndup(said, strlen(said) - strlen("/system.md 600 be careful"));
+	assert_int_equal(access(dir, F_OK), -1);
+	teardown(&f);
+	/* Where nothing can be written. */
+	setup(&f, "echo " RESULT);
+	f.agent.system = "be careful";
+	free(f.path);
+	f.path = xstrdup("PATH=/nowhere");
+	run(&f);
+	assert_null(f.output);
+	assert_true(str_starts(f.err.msg, "node n: write /tmp/iterion-"));
+	assert_string_equal(buf_str(&f.events), "");
+	teardown(&f);
+}
+
+static void a_lost_sandbox(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f, "exec sleep 100");
+	fake_session.lose_at = 1;
+	run(&f);
+	assert_null(f.output);
+	assert_true(f.result.resumable);
+	assert_int_equal(f.err.kind, ERR_SANDBOX);
+	teardown(&f);
+}
+
+static void a_missing_program(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f, "");
+	free(f.path);
+	f.path = xstrdup("PATH=/nowhere");
+	run(&f);
+	assert_string_equal(f.err.msg, "node n: run claude: No such file or directory");
+	assert_non_null(strstr(f.err.hint, "install Claude Code"));
+	teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers),
+		cmocka_unit_test(a_long_prompt),
+		cmocka_unit_test(cancelled),
+		cmocka_unit_test(repairs),
+		cmocka_unit_test(retries_until_it_answers),
+		cmocka_unit_test(a_conversation_that_is_gone),
+		cmocka_unit_test(odd_ids_are_refused),
+		cmocka_unit_test(failures),
+		cmocka_unit_test(its_files),
+		cmocka_unit_test(a_lost_sandbox),
+		cmocka_unit_test(a_missing_program),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests_name("backend delegate", tests, NULL, NULL);
+}
