@@ -327,6 +327,7 @@ void engine_free(struct engine *en)
 	json_decref(en->stored_refs);
 	large_forget(en, true);
 	json_decref(en->tail);
+	json_decref(en->begun);
 	free(en->was);
 	json_decref(en->early);
 	free(en);

@@ -115,6 +115,7 @@ struct engine {
 	/* Of a run that goes on. */
 	char *was;	/* its status before */
 	json_t *tail;	/* events behind its checkpoint */
+	json_t *begun;	/* nodes that began and did not finish: "node branch" → why not, null: they were under way */
 	size_t tail_at; /* the next of them to be looked at */
 	bool replaying; /* what they tell is being done again, so they are not written again */
 };

@@ -39,6 +39,39 @@ static int note_history(struct engine *en, json_t **latest, const json_t *ev, st
 	return 0;
 }
 
+static char *begun_key(const char *node, const char *branch)
+{
+	return xasprintf("%s %s", node ? node : "", branch ? branch : "");
+}
+
+/* Keeps who began and has not finished. One that asked a person waits, and does not begin again. */
+static void note_begun(struct engine *en, const json_t *ev)
+{
+	const char *type = json_get_str(ev, "type"), *error = json_get_str(json_object_get(ev, "data"), "error");
+	auto_free char *key = begun_key(json_get_str(ev, "node_id"), json_get_str(ev, "branch_id"));
+
+	if (str_eq(type, "node_started"))
+		json_put(en->begun, key, json_null());
+	else if ((str_eq(type, "tool_error") || str_eq(type, "node_error")) && error)
+		json_put_str(en->begun, key, error);
+	else if (str_eq(type, finished) || str_eq(type, "human_input_requested"))
+		(void)json_object_del(en->begun, key);
+}
+
+void replay_recoveries(struct engine *en)
+{
+	for (const struct branch *b = en->branches; b && en->phase == PHASE_STARTING; b = b->next) {
+		auto_free char *key = begun_key(b->node->name.s, b->id);
+		const json_t *why = json_object_get(en->begun, key);
+		if (!why || b->state != BRANCH_READY)
+			continue;
+		json_t *d = json_object();
+		json_put_str(d, "reason", json_is_null(why) ? "interrupted" : "failed");
+		json_put_str(d, "error", json_string_value(why));
+		engine_emit(en, "node_recovery", b->id, b->node->name.s, d);
+	}
+}
+
 static int read_all(struct engine *en, struct event_reader *reader, uint64_t seq, json_t **latest, struct err *e)
 {
 	json_t *next = NULL;
@@ -46,6 +79,7 @@ static int read_all(struct engine *en, struct event_reader *reader, uint64_t seq
 
 	while ((r = event_reader_next(reader, &next, NULL, e)) > 0) {
 		auto_json ev = next;
+		note_begun(en, ev);
 		if (json_integer_value(json_object_get(ev, "seq")) >= (json_int_t)seq)
 			(void)json_array_append(en->tail, ev);
 		else if (str_eq(json_get_str(ev, "type"), finished))
@@ -65,6 +99,7 @@ int replay_read(struct engine *en, uint64_t checkpoint_seq, struct err *e)
 	if (r < 0)
 		return r;
 	en->tail = json_array();
+	en->begun = json_object();
 	r = read_all(en, reader, checkpoint_seq, latest, e);
 	event_reader_free(reader);
 	for (size_t i = 0; i < en->p.file->n_nodes; i++)

@@ -241,6 +241,7 @@ void resume_begin(struct engine *en)
 		json_put_bool(d, "file_changed", true);
 	engine_emit(en, "run_resumed", NULL, NULL, d);
 	replay_run(en);
+	replay_recoveries(en);
 	if (en->phase == PHASE_STARTING)
 		checkpoint_write(en);
 }

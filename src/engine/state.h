@@ -15,6 +15,8 @@ void resume_begin(struct engine *en);
 
 /* Reads the run's events: those up to the checkpoint give histories, the others the tail. 0 or -errno. */
 int replay_read(struct engine *en, uint64_t checkpoint_seq, struct err *e) __attribute__((warn_unused_result));
+/* Tells which nodes begin again that had begun before. */
+void replay_recoveries(struct engine *en);
 /* Whether the tail has an event of a type. */
 bool replay_has(const struct engine *en, const char *type);
 /* Takes nodes that the tail says have finished as finished. */
