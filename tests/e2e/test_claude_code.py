@@ -248,22 +248,37 @@ def find(mark):
     return found
 
 
+def system_prompt_of(workspace):
+    """The file that the claude which works there was given."""
+    option = '--append-system-prompt-file'
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/cmdline', encoding='utf-8') as f:
+                argv = f.read().split('\0')
+            if option in argv and os.readlink(f'/proc/{pid}/cwd') == workspace:
+                return argv[argv.index(option) + 1]
+        except OSError:
+            pass
+    raise AssertionError(f'no claude works in {workspace}')
+
+
 def test_a_cancelled_agent_leaves_nothing_running(mine):
     """On the host, where no sandbox ends it: not even what its tool put into a session of its own."""
     mark = f'97531.{os.getpid()}'
-    mine.write(agent('work', 'tools: [Bash]'), ['work -> done'], sandbox=False)
+    mine.write(agent('work', 'tools: [Bash]', 'system: careful'), ['work -> done'], sandbox=False)
     with Provider(script(bash(f'setsid sleep {mark} >/dev/null 2>&1 & echo started'), {'hang': True})) as p:
         flags, env = mine.options(p, sandbox=False)
         run = mine.user.start('run', 'main.bot', *flags, env=env)
         p.wait(2)
         assert find(mark), 'the tool was to leave a process'
+        prompt = system_prompt_of(mine.user.workspace)
+        assert os.path.exists(prompt)
         run.send_signal(signal.SIGINT)
         _, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
     assert not find(mark)
     assert of_type(mine.user.events(), 'delegate_started')[0]['permission_mode'] == 'default'
-    assert [n for n in os.listdir('/tmp') if n.startswith('iterion-') and '.' not in n and
-            os.stat(f'/tmp/{n}').st_uid == mine.user.uid] == []
+    assert not os.path.exists(prompt)
 
 
 @pytest.mark.parametrize('where', ['.npm-global/lib/node_modules/@anthropic-ai/claude-code/bin', '.claude/local',

@@ -40,7 +40,7 @@ void room_init(struct agent_room *r, uv_loop_t *loop, struct session *session, c
 
 	*r = (struct agent_room){.loop = loop, .session = session, .env = env};
 	id_hex(hex, NAME_BYTES);
-	r->dir = xasprintf("/tmp/iterion-%s", hex);
+	r->dir = xasprintf("/tmp/iterion-agent-%s", hex);
 	id_hex(hex, NAME_BYTES);
 	r->mark = xasprintf("ITERION_EXEC_ID=%s", hex);
 }

@@ -380,7 +380,7 @@ static void its_files(void **state)
 	f.path = xstrdup("PATH=/nowhere");
 	run(&f);
 	assert_null(f.output);
-	assert_true(str_starts(f.err.msg, "node n: write /tmp/iterion-"));
+	assert_true(str_starts(f.err.msg, "node n: write /tmp/iterion-agent-"));
 	assert_string_equal(buf_str(&f.events), "");
 	teardown(&f);
 }
