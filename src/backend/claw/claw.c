@@ -183,7 +183,7 @@ static int start_runner(struct node_exec *x, struct err *e)
 		.on_line = claw_on_line, .on_too_long = on_too_long, .on_end = on_end, .arg = x};
 
 	x->n_starts++;
-	x->runner_ms = clock_ms();
+	x->runner_ns = clock_ns();
 	int r = runner_start(x->task.loop, x->task.session, argv, x->task.env, x->task.cwd, &cb, &x->runner, e);
 	if (r < 0)
 		return err_wrap(e, r, "node %s: start claw's runner", x->task.node_id);

@@ -44,7 +44,7 @@ struct node_exec {
 	unsigned n_serving, n_events, n_starts;
 	struct claw_saved *saved; /* its conversation in the run's folder */
 	uv_timer_t timer;
-	uint64_t started_ms, runner_ms;
+	uint64_t runner_ns; /* when the runner was started; then how long its first line took */
 	bool greeted; /* the runner's first line came */
 	/* What was used. */
 	struct agent_usage usage;

@@ -65,9 +65,14 @@ static void count(struct node_exec *x, const struct agent_usage *u)
 
 static void emit_step(const struct claw_serving *s, const struct llm_answer *a)
 {
-	json_t *d = usage_json(&a->usage);
+	json_t *d = json_object();
 	double cost = price_usd(s->x->target.model, &a->usage);
 
+	json_put_int(d, "step", s->x->steps);
+	json_put_int(d, "input_tokens", a->usage.input);
+	json_put_int(d, "output_tokens", a->usage.output);
+	json_put_int(d, "cache_read_tokens", a->usage.cache_read);
+	json_put_int(d, "cache_write_tokens", a->usage.cache_write);
 	json_put_str(d, "model", s->x->target.model);
 	json_put_str(d, "purpose", s->name);
 	json_put_str(d, "stop_reason", a->stop_reason);

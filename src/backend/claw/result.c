@@ -125,13 +125,15 @@ json_t *claw_details(const struct node_exec *x)
 	json_t *d = json_object();
 	const char *id = json_get_str(x->result, "session_id");
 
+	json_put_str(d, "backend", "claw");
 	json_put_str(d, "model", x->target.model);
 	json_put_str(d, "provider", x->target.provider);
 	json_put_int(d, "steps", x->steps);
-	json_put_int(d, "input_tokens", x->usage.input + x->usage.cache_read + x->usage.cache_write);
+	json_put_int(d, "input_tokens", x->usage.input);
 	json_put_int(d, "output_tokens", x->usage.output);
-	json_put_int(d, "cache_read_input_tokens", x->usage.cache_read);
-	json_put_int(d, "runner_start_ms", (long long)x->runner_ms);
+	json_put_int(d, "cache_read_tokens", x->usage.cache_read);
+	json_put_int(d, "cache_write_tokens", x->usage.cache_write);
+	json_put(d, "runner_start_ms", json_real((double)x->runner_ns / 1e6));
 	json_put_bool(d, "formatting_pass_used", json_is_true(json_object_get(x->result, "formatting_pass_used")));
 	json_put_bool(d, "parse_fallback", json_is_true(json_object_get(x->result, "parse_fallback")));
 	if (x->repaired)

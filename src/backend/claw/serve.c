@@ -241,7 +241,7 @@ void claw_on_line(void *arg, const char *line, size_t len)
 		return;
 	if (!x->greeted) {
 		x->greeted = true;
-		x->runner_ms = clock_ms() - x->runner_ms;
+		x->runner_ns = clock_ns() - x->runner_ns;
 	}
 	json_t *o = json_parse(line, len, &e);
 	const char *type = json_get_str(o, "type");

@@ -7,6 +7,7 @@
 
 #include "agent/schema.h"
 
+#include <base/cleanup.h>
 #include <base/json.h>
 #include <base/str.h>
 #include <driver/session.h>
@@ -32,13 +33,16 @@ static json_t *strings(const struct dsl_list *l)
 	return list;
 }
 
-static const struct dsl_list *policy_of(const struct node_exec *x)
+/* The workflow's patterns and the node's: a denial of either holds. */
+static json_t *policy_of(const struct node_exec *x)
 {
-	static const struct dsl_list none;
-	const struct dsl_list *own = &x->task.agent->node->tool_policy;
 	const struct dsl_workflow *w = workflow_of(x);
+	json_t *list = w ? strings(&w->tool_policy) : json_array();
+	json_t *own = strings(&x->task.agent->node->tool_policy);
 
-	return own->n || own->pos.line || !w ? own : w->tool_policy.n ? &w->tool_policy : &none;
+	(void)json_array_extend(list, own);
+	json_decref(own);
+	return list;
 }
 
 /* "Tool", "Tool(…)", or either behind a '!': whether it speaks of this tool; *ret_whole: of all its calls. */
@@ -57,11 +61,15 @@ static bool speaks_of(const char *pattern, const char *tool, bool *ret_whole)
 
 bool claw_forbids(const struct node_exec *x, const char *tool)
 {
-	const struct dsl_list *l = policy_of(x);
+	auto_json patterns = policy_of(x);
 	bool any_allow = false, allowed = false;
+	const json_t *pattern;
+	size_t i;
 
-	for (size_t i = 0; i < l->n; i++) {
-		const char *p = l->v[i].s + strspn(l->v[i].s, " ");
+	json_array_foreach(patterns, i, pattern)
+	{
+		const char *p = json_string_value(pattern);
+		p += strspn(p, " ");
 		bool deny = *p == '!', whole;
 		bool ours = speaks_of(p + deny, tool, &whole);
 		/* Which hosts WebFetch(…) names is judged by the runner; other tools' inputs cannot be judged. */
@@ -161,7 +169,7 @@ json_t *claw_task(const struct node_exec *x)
 	if (tools->n || tools->pos.line)
 		json_put(d, "allowed_tools", strings(tools));
 	json_put(d, "tool_defs", json_incref(x->tools));
-	json_put(d, "tool_policy", strings(policy_of(x)));
+	json_put(d, "tool_policy", policy_of(x));
 	if (x->schema)
 		json_put(d, "output_schema", json_incref(x->schema));
 	json_put_str(d, "work_dir", x->task.cwd ? x->task.cwd : session_workspace(x->task.session));
