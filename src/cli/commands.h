@@ -16,6 +16,7 @@ extern const struct command command_run;
 extern const struct command command_sandbox_exec;
 extern const struct command command_sandbox_gc;
 extern const struct command command_sandbox_ls;
+extern const struct command command_sandbox_doctor;
 extern const struct command command_sandbox_plan;
 extern const struct command command_sandbox_shell;
 extern const struct command command_validate;

@@ -129,13 +129,17 @@ static int load_devcontainer(const struct sandbox_flags *f, const struct sandbox
 				 in->workflow ? in->workflow->spec.workspace_folder : NULL, ret, ret_there, e);
 }
 
-static int resolve(const struct sandbox_flags *f, const struct network_flags *network, const struct blocks *blocks,
-		   const char *workspace, struct sandbox_choice *ret, struct err *e)
+/* What flags and environment say. */
+static struct sandbox_inputs inputs(const struct sandbox_flags *f, const char *builtin_image)
 {
-	auto_sandbox_block devcontainer = {0};
-	auto_free char *image = sandbox_builtin_image(ITERION_VERSION);
-	struct sandbox_inputs in = {
-		.flag = {.mode = f->mode, .host_state = f->host_state, .driver = f->driver},
+	return (struct sandbox_inputs){
+		.flag =
+			{
+				.mode = f->mode,
+				.host_state = f->host_state,
+				.driver = f->driver,
+				.default_image = f->default_image,
+			},
 		.env =
 			{
 				.mode = getenv("ITERION_SANDBOX_DEFAULT"),
@@ -143,11 +147,19 @@ static int resolve(const struct sandbox_flags *f, const struct network_flags *ne
 				.driver = getenv("ITERION_SANDBOX_DRIVER"),
 				.default_image = getenv("ITERION_SANDBOX_DEFAULT_IMAGE"),
 			},
-		.workflow = blocks->has_workflow ? &blocks->workflow : NULL,
-		.node = blocks->has_node ? &blocks->node : NULL,
-		.builtin_image = image,
+		.builtin_image = builtin_image,
 	};
+}
 
+static int resolve(const struct sandbox_flags *f, const struct network_flags *network, const struct blocks *blocks,
+		   const char *workspace, struct sandbox_choice *ret, struct err *e)
+{
+	auto_sandbox_block devcontainer = {0};
+	auto_free char *image = sandbox_builtin_image(ITERION_VERSION);
+	struct sandbox_inputs in = inputs(f, image);
+
+	in.workflow = blocks->has_workflow ? &blocks->workflow : NULL;
+	in.node = blocks->has_node ? &blocks->node : NULL;
 	int r = load_devcontainer(f, &in, workspace, &devcontainer, &ret->has_devcontainer, e);
 	in.devcontainer = ret->has_devcontainer ? &devcontainer : NULL;
 	if (r == 0)
@@ -177,6 +189,14 @@ int sandbox_flags_resolve_node(const struct sandbox_flags *f, const struct dsl_f
 	if (r == 0)
 		r = resolve(f, NULL, &blocks, workspace, ret, e);
 	return r < 0 ? err_wrap(e, r, "node %s", node->name.s) : 0;
+}
+
+int sandbox_flags_defaults(const struct sandbox_flags *f, struct sandbox_resolved *ret, struct err *e)
+{
+	auto_free char *image = sandbox_builtin_image(ITERION_VERSION);
+	const struct sandbox_inputs in = inputs(f, image);
+
+	return as_usage(sandbox_resolve(&in, ret, e), e);
 }
 
 void sandbox_choice_done(struct sandbox_choice *c)

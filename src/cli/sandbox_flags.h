@@ -11,11 +11,12 @@ struct err;
 struct network_flags;
 
 struct sandbox_flags {
-	const char *mode;	  /* NULL: not given */
-	const char *driver;	  /* NULL: not given */
-	const char *host_state;	  /* NULL: not given */
-	const char *devcontainer; /* NULL: not given */
-	const char *project;	  /* what blocks mean by the workspace (no flag); NULL: the workspace itself */
+	const char *mode;	   /* NULL: not given */
+	const char *driver;	   /* NULL: not given */
+	const char *host_state;	   /* NULL: not given */
+	const char *devcontainer;  /* NULL: not given */
+	const char *default_image; /* NULL: not given */
+	const char *project;	   /* what blocks mean by the workspace (no flag); NULL: the workspace itself */
 };
 
 extern const char *const sandbox_mode_words[];
@@ -40,6 +41,11 @@ extern const char *const host_state_words[];
 		 .value = "NAME",                                                                                      \
 		 .offset = offsetof(type, member.driver),                                                              \
 		 .help = "how the sandbox is made: native, or noop to run unsandboxed (default: what works here)"},    \
+		{.name = "sandbox-default-image",                                                                      \
+		 .kind = OPTION_STRING,                                                                                \
+		 .value = "IMAGE",                                                                                     \
+		 .offset = offsetof(type, member.default_image),                                                       \
+		 .help = "the image of a sandbox in mode auto when nothing else names one"},                           \
 		DEVCONTAINER_ROW(type, member.devcontainer),                                                           \
 	{                                                                                                              \
 		.name = "sandbox-host-state", .kind = OPTION_WORD, .value = "STATE", .words = host_state_words,        \
@@ -61,6 +67,10 @@ int sandbox_flags_resolve(const struct sandbox_flags *f, const struct network_fl
 /* The same for one node of the file, with its own block over the workflow's. */
 int sandbox_flags_resolve_node(const struct sandbox_flags *f, const struct dsl_file *file, const struct dsl_node *node,
 			       const char *workspace, struct sandbox_choice *ret, struct err *e)
+	__attribute__((warn_unused_result));
+/* What they come to where no file says anything: mode, host state, driver and default image, with their sources. The
+ * caller calls sandbox_resolved_done. */
+int sandbox_flags_defaults(const struct sandbox_flags *f, struct sandbox_resolved *ret, struct err *e)
 	__attribute__((warn_unused_result));
 void sandbox_choice_done(struct sandbox_choice *c);
 #define auto_sandbox_choice __attribute__((cleanup(sandbox_choice_done))) struct sandbox_choice
