@@ -135,6 +135,7 @@ static void on_idle(uv_idle_t *idle)
 	struct engine *en = idle->data;
 
 	uv_idle_stop(idle);
+	places_stop_failed(en);
 	engine_pump(en);
 	engine_check_end(en);
 }

@@ -69,7 +69,7 @@ int places_plan(struct engine *en, struct err *e)
 	const struct dsl_file *f = en->p.file;
 	const struct engine_sandbox own = {.spec = en->p.sandbox, .driver = en->p.driver};
 
-	en->places = xcalloc(PLACES_MAX, sizeof *en->places);
+	en->places = xcalloc(MIN(f->n_nodes + 1, (size_t)PLACES_MAX), sizeof *en->places);
 	if (!find_or_add(en, &own, e))
 		return -E2BIG;
 	for (size_t i = 0; i < f->n_nodes; i++) {
@@ -297,11 +297,25 @@ static void on_stopped(void *arg, const struct err *e)
 	engine_check_end(pl->en);
 }
 
+static void stop(struct place *pl)
+{
+	if (!pl->started || pl->stopping)
+		return;
+	pl->stopping = true;
+	session_stop(pl->session, on_stopped, pl);
+}
+
 void places_stop(struct engine *en)
 {
 	for (size_t i = 0; i < en->n_places; i++)
-		if (en->places[i].started)
-			session_stop(en->places[i].session, on_stopped, &en->places[i]);
+		stop(&en->places[i]);
+}
+
+void places_stop_failed(struct engine *en)
+{
+	for (size_t i = 0; i < en->n_places; i++)
+		if (en->places[i].state == PLACE_FAILED)
+			stop(&en->places[i]);
 }
 
 bool places_stopped(const struct engine *en)

@@ -18,6 +18,7 @@ struct place {
 	const struct dsl_node *first; /* that it was started for; NULL: none yet, or the whole run */
 	struct err err;		      /* PLACE_FAILED: why */
 	bool started;		      /* session_start was called */
+	bool stopping;
 	bool stopped;
 };
 
@@ -35,5 +36,7 @@ bool place_is_starting(const struct place *pl);
 const char *place_attachments(const struct place *pl);
 /* Stops all; engine_check_end is called after each. */
 void places_stop(struct engine *en);
+/* Stops those that could not be started: a run that does without them may go on for long. From the loop. */
+void places_stop_failed(struct engine *en);
 bool places_stopped(const struct engine *en);
 void places_free(struct engine *en);

@@ -42,6 +42,14 @@ def children(pid):
     return found
 
 
+def command(pid):
+    try:
+        with open(f'/proc/{pid}/cmdline', encoding='utf-8') as f:
+            return f.read().split('\0')[:-1]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def wait_for(what, p=None):
     end = time.monotonic() + 20
     while not what():
@@ -161,6 +169,22 @@ def test_that_cannot_start_fails_its_node(user):
     user.file('fixed', '')
     user.ok('resume', '--last', *NATIVE)
     assert [e['node_id'] for e in user.events() if e['type'] == 'node_started'] == ['a', 'b', 'b', 'c']
+
+
+def test_that_failed_does_not_stay(me):
+    """A run that goes on without it keeps no half-made sandbox."""
+    head = '  sandbox: auto\n'
+    nodes = (tool('b', 'true', 'post_create: "setsid sleep 1000 & touch began; false"'),
+             tool('a', 'touch ready; while [ ! -e go ]; do sleep 0.02; done'))
+    me.file('main.bot', ''.join(nodes) + 'router r:\n  mode: fan_out_all\n\ntool j:\n  command: `true`\n  await: best_effort\n\n'
+            f'workflow w:\n  entry: r\n{head}  r -> a\n  r -> b\n  a -> j\n  b -> j\n  j -> done\n')
+    p = me.start('run', 'main.bot', *NATIVE)
+    wait_for(lambda: all(os.path.exists(os.path.join(me.workspace, n)) for n in ('ready', 'began')), p)
+    wait_for(lambda: [e for e in me.events() if e['type'] == 'tool_error'], p)
+    wait_for(lambda: 'sleep 1000' not in [' '.join(command(pid)) for pid in children(p.pid)], p)
+    me.file('go', '')
+    p.communicate(timeout=30)
+    assert p.returncode == 0
 
 
 @pytest.mark.parametrize('block, code, says', [
