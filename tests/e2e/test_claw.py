@@ -1,13 +1,17 @@
 """Agents of the backend claw, with the real runner, against a provider that says what a script says."""
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from agents import KEY, block, everything_below, of_type
+from conftest import skip
 from provider import Provider
 
 HEAD = '## strict-escape: on\n'
@@ -368,3 +372,74 @@ def test_nobody_is_asked_without_interaction(mine):
     with Provider(asking()) as p:
         mine.run(p)
         assert 'ask_user' not in {t['name'] for t in p.calls()[0]['body']['tools']}
+
+
+class Tls:
+    """The mock provider behind TLS with a certificate that only its own authority vouches for."""
+
+    def __init__(self, provider, folder):
+        self.cert, self.key = os.path.join(folder, 'ca.pem'), os.path.join(folder, 'ca.key')
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost',
+                        '-addext', 'subjectAltName=DNS:localhost', '-keyout', self.key, '-out', self.cert], check=True,
+                       stderr=subprocess.DEVNULL)
+        os.chmod(self.cert, 0o644)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.cert, self.key)
+        provider.server.socket = context.wrap_socket(provider.server.socket, server_side=True)
+        self.url = f'https://localhost:{provider.port}'
+
+
+def test_a_certificate_is_always_verified(mine):
+    if not shutil.which('openssl'):
+        skip('openssl is not installed')
+    mine.write(agent(), sandbox='')
+    with Provider({'turns': [{'text': 'hello'}]}) as p:
+        tls = Tls(p, mine.user.folder('tls'))
+        env = {'ANTHROPIC_API_KEY': KEY, 'ANTHROPIC_BASE_URL': tls.url}
+        mine.user.fails('run', 'main.bot', env=env, code=1, says='SSL_CERT_FILE')
+        assert not p.calls()
+        mine.user.ok('run', 'main.bot', env={**env, 'SSL_CERT_FILE': tls.cert})
+    assert mine.output() == {'output': 'hello'}
+
+
+def test_without_libcurl(mine):
+    """What is missing is named; a run that asks no model does not need it."""
+    if mine.user.popen('unshare', '-Urm', 'true').wait(timeout=30):
+        skip('unprivileged user namespaces, in which a library can be hidden, are not there')
+    mine.write(agent(), sandbox='')
+    libraries = subprocess.run(['sh', '-c', "ldconfig -p | sed -n 's/.*=> *//p' | grep -E 'libcurl(-gnutls)?.so.4$'"],
+                               check=False, capture_output=True, text=True).stdout.split()
+    hide = ' && '.join(f'mount --bind /dev/null "$(realpath {lib})"' for lib in libraries)
+    p = mine.user.popen('unshare', '-Urm', 'sh', '-c', f'{hide} && exec "$0" "$@"', mine.user.program, 'run', 'main.bot',
+                        env={'ANTHROPIC_API_KEY': KEY, 'ANTHROPIC_BASE_URL': 'http://127.0.0.1:9'})
+    _, err = p.communicate(timeout=30)
+    assert p.returncode == 1
+    assert b'load libcurl' in err and b'libcurl4' in err
+    mine.user.file('main.bot', 'tool t:\n  command: "true"\n\nworkflow w:\n  entry: t\n  t -> done\n')
+    p = mine.user.popen('unshare', '-Urm', 'sh', '-c', f'{hide} && exec "$0" "$@"', mine.user.program, 'run', 'main.bot')
+    _, err = p.communicate(timeout=30)
+    assert p.returncode == 0, err
+
+
+def test_many_agents_at_once(mine):
+    """They share the client and its connections, and each gets its own answer."""
+    names = [f'a{i}' for i in range(12)]
+    nodes = 'router all:\n  mode: fan_out_all\n\n' + ''.join(
+        f'prompt p_{n}:\n  say {n}-WORD\n\n' + agent(n, 'readonly: true').replace('user: task', f'user: p_{n}')
+        for n in names) + 'tool end:\n  command: "true"\n  await: wait_all\n\n'
+    mine.write(nodes, *[f'all -> {n}' for n in names], *[f'{n} -> end' for n in names], 'end -> done', sandbox='')
+    rules = [{'match': f'{n}-WORD', 'turns': [{'tool': 'Grep', 'input': {'pattern': 'x'}}, {'text': f'I am {n}'}]}
+             for n in names]
+    with Provider({'rules': rules}) as p:
+        mine.run(p)
+    assert [mine.output(n) for n in names] == [{'output': f'I am {n}'} for n in names]
+
+
+def test_a_model_chooses_the_way(mine):
+    """An llm router and a human node that a model answers for go by claw too."""
+    nodes = ('router pick:\n  mode: llm\n  model: "claude-sonnet-4-5"\n  backend: "claw"\n  user: task\n\n'
+             'tool left:\n  command: "echo left"\n\ntool right:\n  command: "echo right"\n\n')
+    mine.write(nodes, 'pick -> left', 'pick -> right', 'left -> done', 'right -> done', sandbox='')
+    with Provider({'turns': [{'structured': {'target': 'right'}}]}) as p:
+        mine.run(p)
+    assert 'right' in mine.output('right')['output']

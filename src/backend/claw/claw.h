@@ -45,7 +45,7 @@ struct node_exec {
 	struct claw_saved *saved; /* its conversation in the run's folder */
 	uv_timer_t timer;
 	uint64_t runner_ns; /* when the runner was started; then how long its first line took */
-	bool greeted; /* the runner's first line came */
+	bool greeted;	    /* the runner's first line came */
 	/* What was used. */
 	struct agent_usage usage;
 	double cost_usd; /* < 0: unknown */

@@ -250,7 +250,9 @@ static int errnum_of(CURLcode code)
 
 static void hint_for(CURLcode code, struct err *e)
 {
-	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+	if (code == CURLE_SSL_CACERT_BADFILE)
+		err_hint(e, "SSL_CERT_FILE names no file of certificates that can be read: correct or unset it");
+	else if (code == CURLE_PEER_FAILED_VERIFICATION)
 		err_hint(e, "its certificate is not signed by an authority that this system trusts: install the "
 			    "authority's certificate, or name a file of them in SSL_CERT_FILE");
 	else if (code == CURLE_COULDNT_RESOLVE_HOST)
