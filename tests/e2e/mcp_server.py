@@ -53,7 +53,8 @@ class Server:
 
     def __init__(self, opts):
         self.opts = opts
-        self.tools = list(TOOLS) + [{'name': f'more_{i}', 'inputSchema': NOTHING} for i in range(opts.more)]
+        self.tools = list(TOOLS) + [{'name': f'more_{i}', 'inputSchema': NOTHING, 'description': 'x' * opts.wordy}
+                                    for i in range(opts.more)]
         self.answers = {}  # to our own requests
         self.lock = threading.Lock()
         self.sessions = set()
@@ -327,6 +328,7 @@ def main():
     p.add_argument('--page', type=int, default=0)
     p.add_argument('--endless', action='store_true')
     p.add_argument('--more', type=int, default=0, help='so many tools more')
+    p.add_argument('--wordy', type=int, default=0, help='with descriptions of so many bytes')
     p.add_argument('--mute', action='store_true', help='never answers initialize')
     p.add_argument('--noise', action='store_true', help='prints a line that is no message')
     p.add_argument('--stubborn', action='store_true', help='ends neither with its input nor by TERM')

@@ -27,7 +27,8 @@ struct mcp_server {
 	struct server_wait *waits;
 	struct server_wait *telling; /* those that are being told right now, but for the first */
 	json_t *tools;		     /* of a ready server */
-	json_t *listing;	     /* being collected */
+	json_t *listing;	     /* being collected … */
+	size_t listing_size;	     /* … in bytes */
 	char *cursor;		     /* of the latest page */
 	unsigned pages;
 	bool has_tools; /* by its capabilities */

@@ -25,6 +25,7 @@ enum {
 	CURSOR_MAX = 4 * 1024,
 	DESCRIPTION_MAX = 16 * 1024,
 	SCHEMA_MAX = 256 * 1024,
+	TOOLS_MAX = 1024 * 1024, /* bytes of all descriptions and schemas: a model reads them with every request */
 	TITLE_SHOWN = 100,
 	LOG_SHOWN = 500,
 };
@@ -74,11 +75,14 @@ static bool listed(const json_t *tools, const char *name)
 	return false;
 }
 
-/* NULL, or why the tool cannot be used. */
-static const char *add_tool(json_t *to, const json_t *tool)
+/* NULL, or why the tool cannot be used. *size is what all take so far. */
+static const char *add_tool(json_t *to, const json_t *tool, size_t *size)
 {
-	const char *name = json_get_str(tool, "name"), *description = json_get_str(tool, "description");
+	const char *name = json_get_str(tool, "name"), *said = json_get_str(tool, "description");
+	const char *description = said ? said : "";
 	json_t *schema = json_object_get(tool, "inputSchema");
+	size_t schema_len = schema ? json_dumpb(schema, NULL, 0, JSON_COMPACT) : 0;
+	size_t len = strnlen(description, (size_t)DESCRIPTION_MAX);
 
 	if (!name || !mcp_tool_name_good(name))
 		return "its name is none that can be called";
@@ -86,14 +90,15 @@ static const char *add_tool(json_t *to, const json_t *tool)
 		return "there is one of that name";
 	if (schema && !json_is_object(schema))
 		return "its schema is no object";
-	if (schema && json_dumpb(schema, NULL, 0, JSON_COMPACT) > SCHEMA_MAX)
+	if (schema_len > SCHEMA_MAX)
 		return "its schema is too large";
+	*size += len + schema_len;
+	if (*size > TOOLS_MAX)
+		return "what all its tools say of themselves is too much";
 	json_t *o = json_object();
 	json_put_str(o, "name", name);
 	/* A cut within a character is mended by json_text. */
-	json_put(o, "description",
-		 json_text(description ? description : "",
-			   description ? strnlen(description, (size_t)DESCRIPTION_MAX) : 0));
+	json_put(o, "description", json_text(description, len));
 	json_put(o, "input_schema", schema ? json_incref(schema) : json_pack("{s:s}", "type", "object"));
 	json_put_bool(o, "harmless", harmless(tool));
 	(void)json_array_append_new(to, o);
@@ -133,7 +138,7 @@ static int on_page(struct mcp_server *s, const json_t *result, struct err *e)
 	{
 		if (json_array_size(s->listing) == MCP_TOOLS_MAX)
 			return off(s, e, "it has too many tools");
-		const char *why = add_tool(s->listing, tool);
+		const char *why = add_tool(s->listing, tool, &s->listing_size);
 		if (why)
 			log_left_out(s, tool, why);
 	}
@@ -156,6 +161,7 @@ int talk_list(struct mcp_server *s, struct err *e)
 {
 	json_decref(s->listing);
 	s->listing = json_array();
+	s->listing_size = 0;
 	free(TAKE_PTR(s->cursor));
 	s->pages = 0;
 	if (s->has_tools)

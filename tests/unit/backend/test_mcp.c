@@ -341,6 +341,13 @@ static void test_too_many(void **state)
 	(void)list(&f);
 	assert_error(&f, "too many tools");
 	teardown(&f);
+	/* 16 KiB of each description are kept, and 1 MiB of all: the others are left out. */
+	setup(&f, "", STDIO("one", "\"--more\", \"100\", \"--wordy\", \"20000\""));
+	begin(&f, false);
+	assert_int_equal(list(&f), 17 + 63);
+	const json_t *wordy = json_array_get(f.tools, 17);
+	assert_int_equal(strlen(json_get_str(wordy, "description")), 16 * 1024);
+	teardown(&f);
 }
 
 static void test_versions(void **state)
@@ -416,7 +423,7 @@ static void test_timeouts(void **state)
 	assert_error(&f, "MCP server one: hang did not answer within 0.1 s");
 	assert_int_equal(f.err.errnum, ETIMEDOUT);
 	/* It goes on, and progress buys time. */
-	call_for(&f, 400, "mcp.one.slow", "{\"n\": 8, \"pause\": 0.1}");
+	call_for(&f, 1500, "mcp.one.slow", "{\"n\": 6, \"pause\": 0.3}");
 	assert_string_equal(f.text, "at last");
 	assert_int_equal(count_events(&f, "mcp_server_started"), 1);
 	teardown(&f);
@@ -743,6 +750,10 @@ static void test_http(void **state)
 		assert_error(&f, "did not answer within");
 		call(&f, "mcp.web.echo", "{\"text\": \"still\"}");
 		assert_string_equal(f.text, "still");
+		/* Nobody waits for the word that a call was given up; other calls give it its time. */
+		struct fixture logged = {.top = top};
+		for (int k = 0; k < 1000 && !file_says(&logged, "log", "notifications/cancelled"); k++)
+			call(&f, "mcp.web.echo", "{\"text\": \"still\"}");
 		teardown(&f);
 		f.top = top;
 		assert_true(file_says(&f, "log", "\"version\": \"2025-11-25\""));
