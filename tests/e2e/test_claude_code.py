@@ -177,6 +177,29 @@ def test_conversations_go_on(mine):
     assert ids[0] == ids[1] and len(set(ids)) == 3
 
 
+def test_resume_knows_the_conversation(mine):
+    mine.write(agent('first') + agent('second', 'session: inherit'), ['first -> second', 'second -> done'], sandbox=False)
+    with Provider(script({'text': 'ANSWER-0'}, {'status': 401})) as p:
+        mine.run(p, code=1, sandbox=False)
+        p.use(script({'text': 'ANSWER-1'}))
+        run_id, = mine.user.runs()
+        mine.user.ok('resume', '--run-id', run_id, env=mine.options(p, sandbox=False)[1])
+        assert 'ANSWER-0' in json.dumps(p.calls(with_tools=True)[-1]['body']['messages'])
+    assert mine.output('second') == {'output': 'ANSWER-1'}
+
+
+def test_a_router_chooses_by_a_model(mine):
+    """What it may say is what its edges lead to."""
+    nodes = ('router way:\n  mode: llm\n  backend: "claude_code"\n  user: task\n\n'
+             'tool left:\n  command: "echo L"\n\ntool right:\n  command: "echo R"\n\n')
+    mine.write(nodes, ['way -> left', 'way -> right', 'left -> done', 'right -> done'])
+    with Provider(script({'structured': {'target': 'right'}})) as p:
+        mine.run(p)
+        tool, = [t for t in p.calls(with_tools=True)[0]['body']['tools'] if t['name'] == 'StructuredOutput']
+    assert tool['input_schema']['properties']['target']['enum'] == ['left', 'right']
+    assert mine.output('right')['output'] == 'R\n'
+
+
 def test_a_conversation_that_is_not_there(mine):
     mine.write(agent('first', 'session: inherit'), ['first -> done'])
     with Provider(script({'text': 'never'})) as p:
