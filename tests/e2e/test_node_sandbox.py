@@ -131,9 +131,8 @@ def test_nothing_outlives_a_kill(user):
     user.file('main.bot', workflow(tool('a', 'true'), tool('b', 'setsid sleep 1000 & touch ready; sleep 1000', *block),
                                    names='ab', head=NETWORK))
     p = user.start('run', 'main.bot', *NATIVE)
-    wait_for(lambda: os.path.exists(os.path.join(user.workspace, 'ready')), p)
+    wait_for(lambda: sum('sleep' in n for n in children(p.pid).values()) == 2, p)
     below = children(p.pid)
-    assert sum('sleep' in n for n in below.values()) == 2, below
     assert sum('proxy' in n for n in below.values()) == 2, below
     p.kill()
     p.communicate()

@@ -95,21 +95,17 @@ static void test_kept(void **state)
 {
 	(void)state;
 	auto_free char *spec = xasprintf("spec=%s", text_file), *shot = xasprintf("shot=%s", image_file);
-	/* The last of a name counts. */
-	auto_free char *first = xasprintf("spec=%s/none", dir);
+	auto_free char *orig = xasprintf("orig=%s", text_file);
+	const char *const vars[] = {orig, NULL};
 	const char *const list[] = {spec, spec, shot, NULL};
 	struct flow f;
 
-	(void)first;
 	fake_session_reset();
 	flow_run(&f,
-		 DECLARED FLOW(
+		 "vars:\n  orig: string\n" DECLARED FLOW(
 			 "cmp {{attachments.spec.path}} {{vars.orig}} && wc -c <{{attachments.shot.path}} && echo "
-			 "{{attachments.shot.mime}} {{attachments.spec.size}} {{attachments.spec.url}}") "\nvars:\n  "
-													 "orig: "
-													 "string\n",
-		 &(struct flow_opts){.attachments = list,
-				     .vars = (const char *const[]){xasprintf("orig=%s", text_file), NULL}});
+			 "{{attachments.shot.mime}} {{attachments.spec.size}} {{attachments.spec.url}}"),
+		 &(struct flow_opts){.attachments = list, .vars = vars});
 	assert_int_equal(f.result.status, RUN_FINISHED);
 	const char *run = json_get_str(f.record, "id");
 	auto_free char *folder = xasprintf("%s/runs/%s/attachments", f.top, run);
