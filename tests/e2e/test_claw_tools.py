@@ -266,6 +266,18 @@ def test_nothing_outlives_the_runner(user, end):
     assert whose.left() == []
 
 
+def test_a_tool_cannot_speak_for_the_runner(me):
+    """The tools run as the same user, and the runner's pipes have names below /proc."""
+    with Runner(me).start() as r:
+        got = r.call('Bash', command='echo x >/proc/self/fd/1; echo forged >/proc/$PPID/fd/1')
+        assert got['is_error'] and got['content'].startswith('x\n') and 'denied' in got['content']
+        r.finish()
+    with Runner(me).start() as r:
+        r.call('Bash', command='echo "$BASHPID $PPID"')
+        assert os.stat(f'/proc/{r.process.pid}/fd').st_uid == 0
+        r.finish()
+
+
 def test_memory(me):
     """The runner itself stays below 4 MiB; what grows is the conversation."""
     with Runner(me).start() as r:
@@ -310,7 +322,7 @@ def test_bash_time_limit(me):
         assert got['content'] == 'before\nThe command was ended after 200 ms, its time limit.' and got['is_error']
         got = r.call('Bash', command="trap '' TERM; echo deaf; while :; do sleep 1000; done", timeout=200)
         assert got['content'].startswith('deaf\n') and got['is_error']
-        assert whose.left() == [r.process.pid]
+        assert set(whose.left()) <= {r.process.pid}
         r.finish()
 
 
@@ -329,24 +341,30 @@ def test_bash_long_output(me):
 
 
 def test_background(me):
+    """What is shown once is not shown again; a wait in the foreground makes the ends certain."""
+    def gone(name):
+        r.call('Bash', command=f'until [ -s {name} ]; do :; done; while kill -0 $(cat {name}) 2>&-; do :; done')
+
     with Runner(me).start() as r:
-        os.mkfifo(os.path.join(me.workspace, 'go'))
-        me.own(os.path.join(me.workspace, 'go'))
-        got = r.call('Bash', command='echo one; read x <go; echo two; exit 4', run_in_background=True)
+        for name in ('go.fifo', 'said.fifo'):
+            os.mkfifo(os.path.join(me.workspace, name))
+            me.own(os.path.join(me.workspace, name))
+        got = r.call('Bash', command='echo $$ >pid; echo one; echo x >said.fifo; read x <go.fifo; echo two; exit 4',
+                     run_in_background=True)
         assert 'bash_1' in got['content']
-        shown = ''
-        while 'one' not in shown:
-            shown += r.call('BashOutput', bash_id='bash_1')['content']
-        assert 'status: running' in shown
-        r.call('Bash', command='echo x >go')
-        while 'exit code 4' not in shown:
-            shown += r.call('BashOutput', bash_id='bash_1')['content']
-        assert shown.count('one\n') == 1 and shown.count('two\n') == 1
+        r.call('Bash', command='read x <said.fifo')
+        assert r.call('BashOutput', bash_id='bash_1')['content'] == 'status: running\noutput since the last look:\none\n'
+        assert r.call('BashOutput', bash_id='bash_1')['content'] == 'status: running\nno new output\n'
+        r.call('Bash', command='echo x >go.fifo')
+        gone('pid')
+        got = r.call('BashOutput', bash_id='bash_1')['content']
+        assert got == 'status: ended, exit code 4\noutput since the last look:\ntwo\n'
         assert r.call('KillShell', shell_id='bash_1')['is_error']
-        r.call('Bash', command='sleep 1000', run_in_background=True)
+        r.call('Bash', command='echo $$ >pid2; exec sleep 1000', run_in_background=True)
+        r.call('Bash', command='until [ -s pid2 ]; do :; done')
         assert 'killed' in r.call('KillShell', shell_id='bash_2')['content']
-        while 'status: killed' not in shown:
-            shown = r.call('BashOutput', bash_id='bash_2')['content']
+        gone('pid2')
+        assert r.call('BashOutput', bash_id='bash_2')['content'].startswith('status: killed\n')
         assert r.call('BashOutput', bash_id='bash_9')['is_error']
         r.finish()
 

@@ -24,12 +24,16 @@ bool compact_due(const struct chat *c, long long tokens, double ratio, long long
 
 size_t compact_cut(const struct chat *c, long long turns)
 {
-	size_t at = c->n;
+	size_t at = c->n, bytes = 0;
 
 	for (size_t i = c->n; i > 0 && turns > 0; i--) {
+		bytes += c->v[i - 1].len;
 		if (!c->v[i - 1].assistant)
 			continue;
-		at = i - 1;
+		if (at < c->n && bytes > COMPACT_BYTES)
+			turns = 1;
+		else
+			at = i - 1;
 		turns--;
 	}
 	/* The first message alone is the task, which stays anyhow. */

@@ -10,8 +10,9 @@ enum {
 /* Whether it is time: tokens reach ratio × window, or the text COMPACT_BYTES. */
 bool compact_due(const struct chat *c, long long tokens, double ratio, long long window);
 
-/* Where to cut so that the last `turns` assistant messages, each with what follows it, stay: the index of the first
- * message that stays, always an assistant's. 0 when nothing could be left out. */
+/* Where to cut so that the last `turns` assistant messages, each with what follows it, stay, or fewer of them (at least
+ * one) when they have more than COMPACT_BYTES: the index of the first message that stays, always an assistant's. 0 when
+ * nothing could be left out. */
 size_t compact_cut(const struct chat *c, long long turns);
 
 /* The messages of the request for a summary of [0, cut). */

@@ -94,45 +94,49 @@ static bool bracket_escape(struct walk_state *s, bool *close, bool *dash)
 	return true;
 }
 
+/* The members up to the closing bracket, on which p stands then. */
+static bool bracket_members(struct walk_state *s, bool *close, bool *dash)
+{
+	if (*s->p == ']') {
+		*close = true;
+		s->p++;
+	}
+	while (*s->p && *s->p != ']') {
+		const char *end = s->p[0] == '[' && s->p[1] == ':' ? strstr(s->p, ":]") : NULL;
+		if (end) {
+			(void)buf_add(s->to, s->p, (size_t)(end + 2 - s->p));
+			s->p = end + 2;
+		} else if (*s->p != '\\') {
+			(void)buf_putc(s->to, *s->p++);
+		} else if (!bracket_escape(s, close, dash)) {
+			return false;
+		}
+	}
+	return *s->p || refuse(s, "A bracket in the pattern is not closed.");
+}
+
 /* p stands on the opening bracket. ] goes to the front and - to the end, where POSIX takes them as they are. */
 static bool bracket(struct walk_state *s)
 {
-	bool not = s->p[1] == '^', close = false, dash = false;
+	bool negated = s->p[1] == '^', close = false, dash = false;
 	struct buf *outer = s->to;
 	auto_buf inner = BUF_INIT(SIZE_MAX);
-	bool good = true;
 
-	s->p += 1 + not ;
+	s->p += 1 + negated;
 	s->to = &inner;
-	if (*s->p == ']') {
-		close = true;
-		s->p++;
-	}
-	while (good && *s->p && *s->p != ']') {
-		const char *end = s->p[0] == '[' && s->p[1] == ':' ? strstr(s->p, ":]") : NULL;
-		if (end) {
-			(void)buf_add(&inner, s->p, (size_t)(end + 2 - s->p));
-			s->p = end + 2;
-		} else if (*s->p == '\\') {
-			good = bracket_escape(s, &close, &dash);
-		} else {
-			(void)buf_putc(&inner, *s->p++);
-		}
-	}
+	bool good = bracket_members(s, &close, &dash);
 	s->to = outer;
-	if (good && !*s->p)
-		good = refuse(s, "A bracket in the pattern is not closed.");
-	if (good) {
-		s->p++;
-		/* An escaped ^ that comes first would turn the meaning: it goes behind the others. */
-		bool hat = !not &&!close && inner.len > 0 && inner.data[0] == '^';
-		if (hat && inner.len == 1 && !dash)
-			(void)buf_puts(outer, "\\^");
-		else
-			(void)buf_printf(outer, "[%s%s%s%s%s]", not ? "^" : "", close ? "]" : "", buf_str(&inner) + hat,
-					 hat ? "^" : "", dash ? "-" : "");
-	}
-	return good;
+	if (!good)
+		return false;
+	s->p++;
+	/* An escaped ^ that comes first would turn the meaning: it goes behind the others. */
+	bool hat = !negated && !close && inner.len > 0 && inner.data[0] == '^';
+	if (hat && inner.len == 1 && !dash)
+		(void)buf_puts(outer, "\\^");
+	else
+		(void)buf_printf(outer, "[%s%s%s%s%s]", negated ? "^" : "", close ? "]" : "", buf_str(&inner) + hat,
+				 hat ? "^" : "", dash ? "-" : "");
+	return true;
 }
 
 static bool group(struct walk_state *s)

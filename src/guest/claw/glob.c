@@ -28,8 +28,8 @@ static const char *match_one(const char *p, char c)
 	if (*p != '[')
 		return *p && *p == c ? p + 1 : NULL;
 	const char *s = p + 1;
-	bool not = *s == '!' || *s == '^', found = false;
-	s += not ;
+	bool negated = *s == '!' || *s == '^', found = false;
+	s += negated;
 	for (const char *first = s; *s && (*s != ']' || s == first);) {
 		unsigned char low = (unsigned char)*s++, high = low;
 		if (s[0] == '-' && s[1] && s[1] != ']') {
@@ -40,7 +40,7 @@ static const char *match_one(const char *p, char c)
 	}
 	if (!*s) /* no closing bracket: the character itself */
 		return c == '[' ? p + 1 : NULL;
-	return found != not ? s + 1 : NULL;
+	return found != negated ? s + 1 : NULL;
 }
 
 bool glob_text(const char *p, const char *s, size_t len)

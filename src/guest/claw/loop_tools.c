@@ -52,13 +52,14 @@ static void say_started(struct loop *l, const struct call *x)
 
 static void say_ended(struct loop *l, const struct call *x, const struct tool_result *r)
 {
+	size_t output_len = r->text.len + r->image.len;
 	struct jout *o = wire_open(l->wire, "event", NULL);
 
 	jout_put_str(o, "kind", r->error ? "tool_error" : "tool_called");
 	jout_put_str(o, "tool", x->name);
 	jout_put_str(o, "tool_use_id", x->id);
 	jout_put_int(o, "duration_ms", (long long)(clock_ms() - x->started_ms));
-	jout_put_int(o, "output_len", (long long)(r->text.len + r->image.len));
+	jout_put_int(o, "output_len", (long long)output_len);
 	if (r->error) {
 		jout_key(o, "error");
 		jout_text(o, buf_str(&r->text), MIN(r->text.len, (size_t)PREVIEW));

@@ -185,6 +185,21 @@ static void test_cut(void **state)
 	}
 }
 
+/* Turns that are too large to stay do not. */
+static void test_cut_by_size(void **state)
+{
+	(void)state;
+	struct chat c = {0};
+
+	for (int i = 0; i < 9; i++)
+		chat_add(&c, i % 2, xcalloc(1, COMPACT_BYTES / 4), COMPACT_BYTES / 4);
+	assert_int_equal(compact_cut(&c, 4), 5);
+	for (size_t i = 0; i < c.n; i++)
+		c.v[i].len = COMPACT_BYTES;
+	assert_int_equal(compact_cut(&c, 4), 7);
+	chat_done(&c);
+}
+
 static void test_compaction(void **state)
 {
 	(void)state;
@@ -219,9 +234,10 @@ static void test_compaction(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_saying),	  cmocka_unit_test(test_malformed_messages),
-		cmocka_unit_test(test_reopening), cmocka_unit_test(test_order_of_results),
-		cmocka_unit_test(test_cut),	  cmocka_unit_test(test_compaction),
+		cmocka_unit_test(test_saying),	   cmocka_unit_test(test_malformed_messages),
+		cmocka_unit_test(test_reopening),  cmocka_unit_test(test_order_of_results),
+		cmocka_unit_test(test_cut),	   cmocka_unit_test(test_cut_by_size),
+		cmocka_unit_test(test_compaction),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
