@@ -30,6 +30,14 @@ static void on_lost(void *arg, const struct err *e)
 	s->why = *e;
 }
 
+static void on_event(void *arg, const char *type, json_t *data)
+{
+	const struct sandboxed *s = arg;
+
+	if (s->events)
+		(void)json_array_append_new(s->events, json_pack("[sO]", type, data));
+}
+
 void sandboxed_wait(struct sandboxed *s, const bool *flag)
 {
 	while (!*flag && uv_run(&s->loop, UV_RUN_ONCE))
@@ -41,11 +49,11 @@ void sandboxed_start_with(struct sandboxed *s, const struct driver *d, bool enfo
 			  const struct sandbox_spec *spec)
 {
 	static char workspace[] = "/tmp/iterion-test-XXXXXX";
-	const struct sandbox_callbacks cb = {.on_ready = on_ready, .on_lost = on_lost, .arg = s};
+	const struct sandbox_callbacks cb = {.on_ready = on_ready, .on_lost = on_lost, .on_event = on_event, .arg = s};
 	struct err e = ERR_INIT;
 
 	memcpy(workspace + sizeof workspace - 7, "XXXXXX", 6);
-	memset(s, 0, sizeof *s);
+	*s = (struct sandboxed){.events = s->events};
 	assert_non_null(mkdtemp(workspace));
 	s->params = (struct sandbox_params){.spec = spec ? spec : &s->spec,
 					    .workspace = workspace,
@@ -64,6 +72,7 @@ void sandboxed_start_with(struct sandboxed *s, const struct driver *d, bool enfo
 
 void sandboxed_start(struct sandboxed *s, const struct driver *d, bool enforce_network)
 {
+	memset(s, 0, sizeof *s);
 	sandboxed_start_with(s, d, enforce_network, NULL);
 }
 

@@ -15,11 +15,12 @@ struct sandboxed {
 	int listeners[4];
 	size_t n_listeners;
 	struct err why;
+	json_t *events; /* an array that gets [type, data]; NULL: nobody listens */
 };
 
 /* Starts it and runs the loop until it is ready or lost. Fails the test when sandbox_new does. */
 void sandboxed_start(struct sandboxed *s, const struct driver *d, bool enforce_network);
-/* The same with this spec, which is borrowed. */
+/* The same with this spec, which is borrowed; s->events is set before, the rest of it is not. */
 void sandboxed_start_with(struct sandboxed *s, const struct driver *d, bool enforce_network,
 			  const struct sandbox_spec *spec);
 /* Runs a shell command to its end and returns how it ended; out (may be NULL) gets its stdout, NUL-terminated. */

@@ -207,7 +207,7 @@ static void test_missing_source_fails_the_start(void **state)
 {
 	struct sandbox_mount m = {.type = MOUNT_BIND, .source = (char[]){"/usr"}, .target = (char[]){"/usr/none/such"}};
 	const struct sandbox_spec spec = {.mounts = &m, .n_mounts = 1};
-	struct sandboxed run;
+	struct sandboxed run = {0};
 
 	(void)state;
 	sandboxed_start_with(&run, &driver_native, true, &spec);
