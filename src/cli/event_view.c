@@ -72,6 +72,14 @@ void duration_text(char ret[DURATION_TEXT_SIZE], uint64_t ms)
 			 (unsigned long long)(ms / 1000 % 60));
 }
 
+bool event_fails_node(const json_t *ev)
+{
+	const char *type = json_get_str(ev, "type");
+
+	return str_eq(type, "node_error") ||
+	       (str_eq(type, "tool_error") && !json_object_get(json_object_get(ev, "data"), "tool"));
+}
+
 bool event_ends_run(const char *type)
 {
 	static const char *const ends[] = {"run_finished", "run_failed", "run_cancelled", "run_paused"};
@@ -400,12 +408,12 @@ static void edge_selected(const struct shown *s, const json_t *ev)
 
 static void node_trouble(const struct shown *s, const json_t *ev)
 {
-	(void)ev;
 	print_node(s);
 	out_style(STYLE_RED);
-	out_printf("%s", str_eq(s->type, "tool_error")	 ? "the tool failed"
-			 : str_eq(s->type, "node_error") ? "failed"
-							 : "recovering");
+	out_printf("%s", !event_fails_node(ev) && str_eq(s->type, "tool_error") ? "a tool of it failed"
+			 : str_eq(s->type, "tool_error")			? "the tool failed"
+			 : str_eq(s->type, "node_error")			? "failed"
+										: "recovering");
 	out_style(STYLE_PLAIN);
 	out_printf(": ");
 	const char *error = json_get_str(s->data, "error");
@@ -415,6 +423,22 @@ static void node_trouble(const struct shown *s, const json_t *ev)
 		out_value(str_starts(error, own) ? error + strlen(own) : error, 0);
 	else
 		print_member(s, "reason", 0);
+}
+
+/* The model's provider did not answer, and is asked again. */
+static void node_retries(const struct shown *s, const json_t *ev)
+{
+	const json_int_t status = json_integer_value(json_object_get(s->data, "status"));
+	const double seconds = json_number_value(json_object_get(s->data, "delay_ms")) / 1000;
+
+	(void)ev;
+	print_node(s);
+	out_style(STYLE_YELLOW);
+	out_printf(status > 0 ? "the model's provider refuses" : "the model's provider does not answer");
+	out_style(STYLE_PLAIN);
+	if (status > 0)
+		out_printf(" (HTTP %lld)", (long long)status);
+	out_printf(", again in %.1f s", seconds);
 }
 
 static void node_waits(const struct shown *s, const json_t *ev)
@@ -461,6 +485,8 @@ static const struct {
 	{"node_started", true, node_started},
 	{"node_finished", true, node_finished},
 	{"node_recovery", true, node_trouble},
+	{"delegate_retry", true, node_retries},
+	{"llm_retry", true, node_retries},
 	{"human_input_requested", true, node_waits},
 	{"tool_error", true, node_trouble},
 	{"node_error", true, node_trouble},
@@ -494,6 +520,8 @@ void event_view_show(struct event_view *v, const json_t *ev)
 			print = rows[i].print;
 	if (v->learning && str_eq(s.type, "network_summary"))
 		print = network_summary;
+	if (print == node_trouble && !v->detailed && str_eq(s.type, "tool_error") && !event_fails_node(ev))
+		print = NULL;
 	if (!print)
 		return;
 	if (v->detailed) {

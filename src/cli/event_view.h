@@ -27,6 +27,9 @@ void event_view_done(struct event_view *v);
 /* Whether this type is the last event of a run. */
 bool event_ends_run(const char *type);
 
+/* Whether a node failed by it. A tool that an agent called may fail without that: its tool_error names the tool. */
+bool event_fails_node(const json_t *ev);
+
 /* Milliseconds since 1970 of an event's timestamp; 0 when it has none that can be read. */
 uint64_t event_time_ms(const json_t *ev);
 

@@ -98,7 +98,7 @@ void node_table_add(struct node_table *t, const json_t *ev)
 		begin(t, ev);
 	else if (str_eq(type, "node_finished") && of_node)
 		finish(t, ev, "finished");
-	else if ((str_eq(type, "tool_error") || str_eq(type, "node_error")) && of_node)
+	else if (event_fails_node(ev) && of_node)
 		finish(t, ev, "failed");
 	else if (str_eq(type, "network_blocked"))
 		blocked(t, ev);

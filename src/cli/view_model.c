@@ -161,6 +161,8 @@ static void node_failed(struct view *v, const json_t *ev, struct view_node *n)
 	auto_free char *own = xasprintf("node %s: ", n->name);
 
 	(void)v;
+	if (!event_fails_node(ev))
+		return;
 	node_stops(n, VIEW_FAILED, event_time_ms(ev));
 	if (error)
 		replace(&n->detail, safe_text(str_starts(error, own) ? error + strlen(own) : error));

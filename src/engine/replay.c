@@ -47,12 +47,15 @@ static char *begun_key(const char *node, const char *branch)
 /* Keeps who began and has not finished. One that asked a person waits, and does not begin again. */
 static void note_begun(struct engine *en, const json_t *ev)
 {
-	const char *type = json_get_str(ev, "type"), *error = json_get_str(json_object_get(ev, "data"), "error");
+	const json_t *data = json_object_get(ev, "data");
+	const char *type = json_get_str(ev, "type"), *error = json_get_str(data, "error");
+	/* That of a tool which an agent called names the tool, and the agent goes on. */
+	bool of_tool = str_eq(type, "tool_error") && !json_object_get(data, "tool");
 	auto_free char *key = begun_key(json_get_str(ev, "node_id"), json_get_str(ev, "branch_id"));
 
 	if (str_eq(type, "node_started"))
 		json_put(en->begun, key, json_null());
-	else if ((str_eq(type, "tool_error") || str_eq(type, "node_error")) && error)
+	else if ((of_tool || str_eq(type, "node_error")) && error)
 		json_put_str(en->begun, key, error);
 	else if (str_eq(type, finished) || str_eq(type, "human_input_requested"))
 		(void)json_object_del(en->begun, key);

@@ -61,32 +61,36 @@ static void last_events(void **state)
 	assert_false(event_ends_run("run_started") || event_ends_run("node_finished") || event_ends_run(""));
 }
 
+static void failures_of_nodes(void **state)
+{
+	static const struct {
+		const char *text;
+		bool want;
+	} rows[] = {
+		{"{\"type\":\"node_error\"}", true},
+		{"{\"type\":\"tool_error\",\"data\":{\"error\":\"e\"}}", true},
+		{"{\"type\":\"tool_error\",\"data\":{\"error\":\"e\",\"tool\":\"Bash\"}}", false},
+		{"{\"type\":\"delegate_error\"}", false},
+		{"{}", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_json j = json_loads(rows[i].text, 0, NULL);
+		assert_int_equal(event_fails_node(j), rows[i].want);
+	}
+}
+
 /* Every type with data that is missing or of the wrong kind: the file may be damaged or another version's. */
 static void odd_shapes(void **state)
 {
-	static const char *const types[] = {"run_started",
-					    "run_failed",
-					    "sandbox_started",
-					    "sandbox_skipped",
-					    "sandbox_warning",
-					    "node_started",
-					    "node_finished",
-					    "network_blocked",
-					    "network_summary",
-					    "budget_warning",
-					    "edge_selected",
-					    "tool_error",
-					    "something_new",
-					    "run_resumed",
-					    "human_input_requested",
-					    "node_error",
-					    "sandbox_stopped",
-					    "worktree_created",
-					    "worktree_merged",
-					    "worktree_kept",
-					    "worktree_warning",
-					    "sandbox_starting",
-					    ""};
+	static const char *const types[] = {
+		"run_started",	   "run_failed",       "sandbox_started",  "sandbox_skipped",
+		"sandbox_warning", "node_started",     "node_finished",	   "network_blocked",
+		"network_summary", "budget_warning",   "edge_selected",	   "tool_error",
+		"delegate_retry",  "something_new",    "run_resumed",	   "human_input_requested",
+		"node_error",	   "sandbox_stopped",  "worktree_created", "worktree_merged",
+		"worktree_kept",   "worktree_warning", "sandbox_starting", ""};
 	static const char *const data[] = {
 		"",
 		",\"data\":null",
@@ -126,9 +130,8 @@ static void odd_shapes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times),
-		cmocka_unit_test(durations),
-		cmocka_unit_test(last_events),
+		cmocka_unit_test(times),       cmocka_unit_test(durations),
+		cmocka_unit_test(last_events), cmocka_unit_test(failures_of_nodes),
 		cmocka_unit_test(odd_shapes),
 	};
 
