@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -19,6 +20,14 @@ def marked(mark):
         except OSError:
             pass
     return found
+
+
+def wait_until(what):
+    """Waits for what no event tells of."""
+    end = time.monotonic() + LIMIT
+    while not what():
+        assert time.monotonic() < end, f'it did not become true within {LIMIT} s'
+        os.sched_yield()
 
 
 class Marked:
@@ -244,12 +253,12 @@ def test_nothing_outlives_the_runner(user, end):
     whose = Marked(user, end.replace(' ', ''))
     with Runner(whose).start() as r:
         r.call('Bash', command='sleep 1000', run_in_background=True)
-        r.call('Bash', command='setsid sleep 1000 >/dev/null 2>&1 &')
-        r.say(reply(use('x', 'Bash', command='setsid sleep 1000 & echo up >up; sleep 1000')))
+        daemon = "setsid sh -c 'echo >{0}; sleep 1000; :' >/dev/null 2>&1 & until [ -e {0} ]; do :; done"
+        r.call('Bash', command=daemon.format('up1'))
+        r.say(reply(use('x', 'Bash', command=daemon.format('up2') + '; sleep 1000; :')))
         r.until('event')
-        while not os.path.exists(os.path.join(user.workspace, 'up')):
-            os.sched_yield()
-        assert len(whose.left()) >= 4
+        # The runner, the command and the background one, and two daemons, each with its sleep.
+        wait_until(lambda: len(whose.left()) >= 7)
         if end == 'eof':
             r.process.stdin.close()
             assert r.process.wait(LIMIT) == 1
