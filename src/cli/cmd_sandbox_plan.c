@@ -7,7 +7,9 @@
 #include "workflow.h"
 
 #include <base/cleanup.h>
+#include <base/clock.h>
 #include <base/err.h>
+#include <base/id.h>
 #include <base/json.h>
 
 static int run(const struct invocation *inv, struct err *e)
@@ -16,17 +18,27 @@ static int run(const struct invocation *inv, struct err *e)
 	auto_free char *workspace = NULL, *store = NULL;
 	auto_workflow w = {0};
 	auto_json doc = NULL;
+	char uuid[UUID_SIZE];
+	const char *run_id = o->run_id ? o->run_id : uuid;
 
+	id_uuid7(uuid, clock_wall_ms());
 	int r = network_flags_check_resolve(&o->resolve, e);
 	if (r == 0)
 		r = place_workspace(o->workspace, &workspace, e);
-	if (r == 0 && inv->n_args)
-		r = workflow_load(inv->args[0], workspace, &w, e);
 	if (r == 0)
 		r = place_store(o->store_dir, workspace, &store, e);
+	if (r == 0 && inv->n_args)
+		r = workflow_load_run(inv->args[0], workspace, store, run_id, &w, e);
 	if (r < 0)
 		return r;
-	const struct plan_request q = {.opts = o, .file = w.file, .workspace = workspace, .store_dir = store};
+	const struct plan_request q = {
+		.opts = o,
+		.file = w.file,
+		.workspace = workspace,
+		.store_dir = store,
+		.run_id = run_id,
+		.project = w.project,
+	};
 	r = sandbox_plan_make(&q, &doc, e);
 	if (r < 0)
 		return r;

@@ -6,10 +6,10 @@
 #include "sandbox_plan.h"
 #include "run_opts.h"
 
+#include <backend/backend.h>
+#include <backend/share.h>
 #include <base/cleanup.h>
-#include <base/clock.h>
 #include <base/err.h>
-#include <base/id.h>
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/path.h>
@@ -17,6 +17,7 @@
 #include <dsl/ast.h>
 #include <dsl/node.h>
 #include <dsl/sandbox_block.h>
+#include <engine/engine.h>
 #include <engine/worktree.h>
 #include <sandbox/devcontainer.h>
 #include <sandbox/spec_json.h>
@@ -28,8 +29,7 @@
 struct planner {
 	const struct plan_request *q;
 	struct sandbox_flags flags;
-	const char *run_id;
-	char made_id[UUID_SIZE];
+	bool isolated;	       /* the run has a sandbox */
 	struct worktree *tree; /* NULL: the run works in the workspace itself */
 	char *artifact_files;  /* NULL: there is no run */
 	char *attachments;     /* NULL: none were given */
@@ -50,7 +50,7 @@ static int plan_tree(struct planner *p, struct err *e)
 	const struct worktree_params wp = {
 		.workspace = p->q->workspace,
 		.store_dir = p->q->store_dir,
-		.run_id = p->run_id,
+		.run_id = p->q->run_id,
 		.run_name = o->name,
 		.host_env = (const char *const *)environ,
 		.branch = o->branch_name,
@@ -202,7 +202,35 @@ static void fill_tree(const struct planner *p, struct sandbox_spec *spec, json_t
 	spec->n_mounts = kept;
 }
 
-static int plan_session(const struct planner *p, const struct sandbox_choice *c, json_t **ret, struct err *e)
+static const struct backend_ops *backend_of(const struct planner *p, const struct dsl_node *n)
+{
+	return engine_backend_of(p->q->file, n, (const char *const *)environ);
+}
+
+/* Whether the program of its backend has a sandbox of its own, so that the run's is not used. */
+static bool is_on_host(const struct planner *p, const struct dsl_node *n)
+{
+	const struct backend_ops *ops = backend_of(p, n);
+
+	return p->isolated && !n->sandbox && ops && ops->on_host && ops->on_host((const char *const *)environ);
+}
+
+/* Where agents' programs are, for the nodes of this sandbox: those of one node, or all that have none of their own. */
+static void share_programs(const struct planner *p, const struct dsl_node *node, const char *driver,
+			   struct sandbox_spec *spec)
+{
+	const struct dsl_file *f = p->q->file;
+
+	for (size_t i = 0; f && str_eq(driver, "native") && i < f->n_nodes; i++) {
+		const struct dsl_node *n = f->nodes[i];
+		const struct backend_ops *ops = backend_of(p, n);
+		if (ops && (node ? n == node : !n->sandbox && !is_on_host(p, n)))
+			backend_share_program(ops, (const char *const *)environ, p->q->workspace, spec);
+	}
+}
+
+static int plan_session(const struct planner *p, const struct sandbox_choice *c, const struct dsl_node *node,
+			json_t **ret, struct err *e)
 {
 	auto_sandbox_spec spec = {0};
 	auto_json tree_mounts = json_array();
@@ -211,11 +239,12 @@ static int plan_session(const struct planner *p, const struct sandbox_choice *c,
 	sandbox_spec_copy(&spec, &c->resolved.spec);
 	if (p->tree && spec.mode != SANDBOX_NONE && !str_eq(c->driver, "noop"))
 		fill_tree(p, &spec, tree_mounts);
+	share_programs(p, node, c->driver, &spec);
 	const struct session_params sp = {
 		.spec = &spec,
 		.driver = c->driver,
 		.workspace = p->tree ? worktree_workspace(p->tree) : p->q->workspace,
-		.run_id = p->run_id,
+		.run_id = p->q->run_id,
 		.run_name = p->q->opts->name,
 		.store_dir = p->q->store_dir,
 		.artifact_files = p->artifact_files,
@@ -229,12 +258,13 @@ static int plan_session(const struct planner *p, const struct sandbox_choice *c,
 	return r;
 }
 
-static int describe(const struct planner *p, const struct sandbox_choice *c, json_t *to, struct err *e)
+static int describe(const struct planner *p, const struct sandbox_choice *c, const struct dsl_node *node, json_t *to,
+		    struct err *e)
 {
 	const struct sandbox_spec *spec = &c->resolved.spec;
 	auto_json session = NULL;
 
-	int r = plan_session(p, c, &session, e);
+	int r = plan_session(p, c, node, &session, e);
 	if (r < 0)
 		return r;
 	json_t *s = sandbox_spec_json(spec);
@@ -255,19 +285,31 @@ static int describe(const struct planner *p, const struct sandbox_choice *c, jso
 	return c->has_devcontainer ? add_devcontainer(p, to, e) : 0;
 }
 
+/* As if the node's block said none. */
+static void choose_host(const struct planner *p, const struct dsl_node *n, struct sandbox_choice *ret)
+{
+	*ret = (struct sandbox_choice){.driver = "noop", .driver_reason = "no sandbox is asked for"};
+	ret->resolved.spec.mode = SANDBOX_NONE;
+	ret->resolved.spec.host_state = HOST_STATE_NONE;
+	ret->resolved.spec.mode_source =
+		xasprintf("backend %s runs on the host, in a sandbox of its own", backend_of(p, n)->name);
+}
+
 static int plan_node(const struct planner *p, const struct dsl_node *n, json_t *nodes, struct err *e)
 {
 	auto_sandbox_choice c = {0};
 	json_t *one = json_object();
+	int r = 0;
 
 	json_put(nodes, n->name.s, one);
-	int r = sandbox_flags_resolve_node(&p->flags, p->q->file, n, p->q->workspace, &c, e);
-	if (r == 0)
-		r = describe(p, &c, one, e);
-	return r;
+	if (n->sandbox)
+		r = sandbox_flags_resolve_node(&p->flags, p->q->file, n, p->q->workspace, &c, e);
+	else
+		choose_host(p, n, &c);
+	return r < 0 ? r : describe(p, &c, n, one, e);
 }
 
-/* Nodes with a block of their own. */
+/* Nodes that are not in the run's sandbox. */
 static int add_nodes(const struct planner *p, json_t *doc, struct err *e)
 {
 	const struct dsl_file *f = p->q->file;
@@ -275,7 +317,7 @@ static int add_nodes(const struct planner *p, json_t *doc, struct err *e)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && f && i < f->n_nodes; i++)
-		if (f->nodes[i]->sandbox)
+		if (f->nodes[i]->sandbox || is_on_host(p, f->nodes[i]))
 			r = plan_node(p, f->nodes[i], nodes, e);
 	if (r == 0 && json_object_size(nodes))
 		json_put(doc, "nodes", json_incref(nodes));
@@ -290,8 +332,9 @@ static int plan(struct planner *p, json_t *doc, struct err *e)
 	int r = sandbox_flags_resolve(&p->flags, NULL, q->file, q->workspace, &c, e);
 	if (r == 0)
 		r = plan_tree(p, e);
+	p->isolated = c.resolved.spec.mode != SANDBOX_NONE;
 	if (r == 0)
-		r = describe(p, &c, doc, e);
+		r = describe(p, &c, NULL, doc, e);
 	return r < 0 ? r : add_nodes(p, doc, e);
 }
 
@@ -303,16 +346,16 @@ int sandbox_plan_make(const struct plan_request *q, json_t **ret, struct err *e)
 
 	if (!q->file && !p.flags.mode)
 		p.flags.mode = "auto";
-	id_uuid7(p.made_id, clock_wall_ms());
-	p.run_id = q->opts->run_id ? q->opts->run_id : p.made_id;
+	p.flags.project = q->project;
 	if (q->file)
-		p.artifact_files = xasprintf("%s/runs/%s/artifact-files", q->store_dir, p.run_id);
+		p.artifact_files = xasprintf("%s/runs/%s/artifact-files", q->store_dir, q->run_id);
 	if (q->file && q->opts->attachments.n)
-		p.attachments = xasprintf("%s/runs/%s/attachments", q->store_dir, p.run_id);
+		p.attachments = xasprintf("%s/runs/%s/attachments", q->store_dir, q->run_id);
 	int r = plan(&p, doc, e);
 	if (r < 0)
 		return r;
-	strv_set_env(&names, "RUN", p.made_id);
+	if (!q->opts->run_id)
+		strv_set_env(&names, "RUN", q->run_id);
 	plan_redact(doc, &names);
 	*ret = TAKE_PTR(doc);
 	return 0;

@@ -13,6 +13,8 @@ struct plan_request {
 	const struct dsl_file *file; /* NULL: the sandbox of a folder, as `sandbox exec` makes it */
 	const char *workspace;	     /* absolute, resolved */
 	const char *store_dir;	     /* absolute */
+	const char *run_id;	     /* the one that was asked for, or one that stands for it */
+	const char *project;	     /* what the file means by its workspace; NULL: the workspace itself */
 };
 
 /* The document of `sandbox plan --json`; nothing is made or started. Fails with what a run would fail with. */

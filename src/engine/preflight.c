@@ -44,6 +44,15 @@ int preflight_backend(const struct engine_params *p, const struct dsl_node *n, c
 	return r;
 }
 
+const struct backend_ops *engine_backend_of(const struct dsl_file *f, const struct dsl_node *n,
+					    const char *const *host_env)
+{
+	const struct engine_params p = {.file = f, .host_env = host_env};
+	const struct backend_ops *ops;
+
+	return preflight_backend(&p, n, &ops, NULL) == 0 ? ops : NULL;
+}
+
 /* What no backend can make good for. */
 static int check_agent(const struct dsl_node *n, struct err *e)
 {

@@ -310,10 +310,44 @@ workflow w:
     assert 'Node a\n' in text and 'Node b\n' in text and 'X=of b  (node sandbox: block)' in text
 
 
+AGENTS = '''prompt p:
+  hello
+
+agent one:
+  model: "m"
+  backend: "codex"
+  user: p
+
+agent two:
+  model: "m"
+  backend: "claude_code"
+  user: p
+
+workflow w:
+  entry: one
+  sandbox: auto
+  one -> two
+  two -> done
+'''
+
+
+def test_agents(me):
+    """An agent whose program has a sandbox of its own is not in the run's; the program of another is mounted there."""
+    me.file('n.bot', AGENTS)
+    folder = me.folder('programs')
+    me.file(f'{folder}/claude', '#!/bin/sh\n', 0o755)
+    me.file(f'{folder}/codex', '#!/bin/sh\n', 0o755)
+    said = plan(me, 'n.bot', *NATIVE, env={'PATH': f'{folder}:/usr/bin:/bin'})
+    assert list(said['nodes']) == ['one'] and said['nodes']['one']['mode'] == 'none'
+    assert 'codex' in said['nodes']['one']['source'] and said['nodes']['one']['driver'] == 'noop'
+    shown = [m['source'] for m in said['mounts'] if m['source'] and m['source'].startswith(folder)]
+    assert shown == [f'{folder}/claude'] or shown == [folder]
+
+
 def test_worktree(me):
     if not shutil.which('git'):
         skip('git is not installed')
-    workflow(me, '  worktree: auto\n' + BLOCKS['auto'])
+    workflow(me, '  worktree: auto\n  sandbox:\n    env:\n      HERE: "${PROJECT_DIR}"')
     for words in (['init', '-q'], ['add', '.'], ['-c', 'user.name=n', '-c', 'user.email=e@x', 'commit', '-qm', 'first']):
         p = me.popen('git', *words)
         assert p.communicate()[1] == b'' and p.returncode == 0
@@ -325,6 +359,7 @@ def test_worktree(me):
     run_id = me.runs()[-1]
     shown = next(m for m in said['mounts'] if m['origin'] == 'workspace')
     assert shown['source'].replace('[RUN]', run_id) == made['path']
+    assert said['env']['HERE'] == shown['source']
     assert os.path.join(me.workspace, '.git') in [m['target'] for m in said['mounts']]
 
 

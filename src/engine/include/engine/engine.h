@@ -7,7 +7,9 @@
 #include <store/run.h>
 #include <uv.h>
 
+struct backend_ops;
 struct dsl_file;
+struct dsl_node;
 struct dsl_schema;
 struct engine;
 struct sandbox_spec;
@@ -98,6 +100,11 @@ int engine_answer(struct engine *en, const char *id, const char *const *answers,
 /* Whether one "field=value" would do for a question; nothing is answered by it. 0, or -errno as engine_answer. */
 int engine_check_answer(const struct engine *en, const char *id, const char *answer, struct err *e)
 	__attribute__((warn_unused_result));
+
+/* Which backend carries out a node of a file without errors; NULL: none but the engine itself, or one that this program
+ * does not have. */
+const struct backend_ops *engine_backend_of(const struct dsl_file *f, const struct dsl_node *n,
+					    const char *const *host_env);
 
 const char *engine_run_id(const struct engine *en);
 /* NULL before engine_run, unless the run is resumed. */
