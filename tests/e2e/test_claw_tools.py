@@ -362,7 +362,8 @@ def test_background(me):
                      run_in_background=True)
         assert 'bash_1' in got['content']
         r.call('Bash', command='read x <said.fifo')
-        assert r.call('BashOutput', bash_id='bash_1')['content'] == 'status: running\noutput since the last look:\none\n'
+        got = r.call('BashOutput', bash_id='bash_1')['content']
+        assert got == 'status: running\noutput since the last look:\none\n'
         assert r.call('BashOutput', bash_id='bash_1')['content'] == 'status: running\nno new output\n'
         r.call('Bash', command='echo x >go.fifo')
         gone('pid')
@@ -589,13 +590,16 @@ def test_compaction(me):
         assert r.events('llm_compacted')[0]['messages'] == 7
 
 
-def test_a_conversation_that_nears_a_line_is_shortened(me):
+@pytest.mark.parametrize('system, least, most', [(1, 20, 30), (2 << 20, 12, 22)])
+def test_a_conversation_that_nears_a_line_is_shortened(me, system, least, most):
     me.file('big', 'x' * 100 + '\n')
-    with Runner(me, context_window=10 ** 9, compact_preserve_recent=1).start() as r:
+    with Runner(me, context_window=10 ** 9, compact_preserve_recent=1, system_prompt='p' * system).start() as r:
         r.call('Bash', command='yes "$(cat big)" | head -2000 >big2')
         for i in range(40):
-            asked = r.say(reply(use(f'u{i}', 'Read', file_path='big2')))
+            asked = r.say(reply('a text', use(f'u{i}', 'Read', file_path='big2')))
             if asked['purpose'] == 'compact':
                 break
-        assert asked['purpose'] == 'compact' and 20 < i < 30
-        r.finish()
+        assert asked['purpose'] == 'compact' and least < i < most
+        asked = r.say(reply('done'))
+        assert asked['purpose'] == 'step' and len(asked['messages']) == 3
+        r.result()

@@ -41,6 +41,11 @@ void model_request(struct loop *l, enum purpose purpose)
 	loop_ticket(l, l->ticket);
 	write_request(l, wire_open(l->wire, "llm_request", l->ticket));
 	if (wire_send(l->wire) < 0) {
+		l->cut = purpose == PURPOSE_STEP && !l->shortened ? compact_cut(&l->chat, 1) : 0;
+		if (l->cut) {
+			model_request(l, PURPOSE_COMPACT);
+			return;
+		}
 		end_error(l,
 			  "ask the model: the conversation is longer than the %d bytes of a line; shorten what the "
 			  "tools give back, or lower compaction.preserve_recent",
