@@ -56,7 +56,8 @@ static int copy(const struct store_attachment *a, int to, struct sha256_ctx *sum
 
 static int attach(struct store_run *r, int dir, const struct store_attachment *a, json_t *list, struct err *e)
 {
-	auto_fd to = openat(dir, a->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* A node on the host is not to change by mistake what a later one reads. */
+	auto_fd to = openat(dir, a->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
 	char digest[SHA256_HEX_SIZE];
 	unsigned long long size = 0;
 	struct sha256_ctx sum;

@@ -57,6 +57,13 @@ echo x >spec.md; echo x >new; rm -f spec.md; mv spec.md y; chmod 777 spec.md; mo
     assert output(user.events(), 't1') == 'spec.md\nas given'
 
 
+def test_a_node_on_the_host_changes_none_by_mistake(me):
+    me.file('spec.md', 'x')
+    me.file('main.bot', workflow('echo y >here && echo y >{{attachments.spec.path}}'))
+    p = me.ok('run', 'main.bot', '--sandbox-driver', 'noop', '--attachment', 'spec=spec.md', code=1)
+    assert 'Permission denied' in p.stderr and os.path.exists(os.path.join(me.workspace, 'here'))
+
+
 def test_a_node_on_the_host_has_the_path_of_the_host(user):
     user.file('spec.md', 'x')
     user.file('main.bot', workflow('echo {{attachments.spec.path}}', 'cat {{attachments.spec.path}}; echo '

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+import engines
+
 NATIVE = ('--sandbox-driver', 'native')
 NS = 'readlink /proc/self/ns/mnt'
 
@@ -201,3 +203,23 @@ def test_noop_is_told_for_each(me):
     me.ok('run', 'main.bot', '--sandbox-driver', 'noop')
     skipped = [e.get('node_id') for e in me.events() if e['type'] == 'sandbox_skipped']
     assert skipped == [None, 'b'] and output(me.events(), 'b') == 'b\n'
+
+
+def test_containers_of_their_own(container):
+    """An image of a node's own beside the run's container; equal ones share a container, and attachments are in all."""
+    user = container.user
+    user.file('spec.md', 'as given')
+    block = ('mode: inline', f'image: "{engines.IMAGE}"', 'env:', '  X: "b"')
+    ask = 'hostname; echo $X; cat {{attachments.spec.path}}; echo x >{{attachments.spec.path}}; true'
+    user.file('main.bot', 'attachments:\n  spec: file\n\n' + workflow(
+        tool('a', ask), tool('b', ask, *block), tool('c', ask, *block), f'tool h:\n  command: `{ask}`\n  sandbox: none\n\n',
+        names='abch', head=container.block()))
+    user.ok('run', 'main.bot', *container.flags, '--attachment', 'spec=spec.md')
+    events = user.events()
+    a, b, c = (output(events, n).split('\n') for n in 'abc')
+    assert b[0] == c[0] != a[0] and (a[1], b[1], c[1]) == ('', 'b', 'b')
+    assert [x[2] for x in (a, b, c)] == 3 * ['as given'], 'no container could write it'
+    assert output(events, 'h').split('\n')[2] == 'as given'
+    assert started(events) == [(None, None), ('b', ['b', 'c'])]
+    assert len([e for e in events if e['type'] == 'sandbox_stopped']) == 2
+    container.nothing_is_left()

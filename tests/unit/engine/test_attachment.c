@@ -118,8 +118,8 @@ static void test_kept(void **state)
 	auto_free char *copy = tmp_read(folder, "spec.md");
 	store_sha256(sum, copy, 300000);
 	assert_string_equal(json_get_str(a, "sha256"), sum);
-	assert_int_equal(tmp_mode(folder, "spec.md"), 0600);
-	assert_int_equal(tmp_mode(folder, "shot.png"), 0600);
+	assert_int_equal(tmp_mode(folder, "spec.md"), 0400);
+	assert_int_equal(tmp_mode(folder, "shot.png"), 0400);
 	flow_done(&f);
 }
 
