@@ -105,9 +105,16 @@ static char *own_folder(const struct person *p, const char *base, const char *na
 	return path;
 }
 
+/* Where the container engines are, when not in their usual places. */
+static const char *const engine_names[] = {
+	"DOCKER_HOST",	   "DOCKER_CONFIG", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF",
+	"XDG_RUNTIME_DIR",
+};
+
 static void person_init(struct person *p, const char *base, const char *memory)
 {
-	char **env = xcalloc(6, sizeof *env);
+	char **env = xcalloc(6 + ARRAY_LEN(engine_names), sizeof *env);
+	size_t n = 5;
 
 	p->workspace = own_folder(p, base, "workspace");
 	p->home = own_folder(p, base, "home");
@@ -118,6 +125,9 @@ static void person_init(struct person *p, const char *base, const char *memory)
 	env[2] = xasprintf("USER=%s", p->name);
 	env[3] = xstrdup("PATH=/usr/local/bin:/usr/bin:/bin");
 	env[4] = xstrdup("LANG=C.UTF-8");
+	for (size_t i = 0; i < ARRAY_LEN(engine_names); i++)
+		if (getenv(engine_names[i]))
+			env[n++] = xasprintf("%s=%s", engine_names[i], getenv(engine_names[i]));
 	p->env = env;
 }
 
