@@ -272,12 +272,28 @@ def kill_runner(user):
     return False
 
 
+def processes(*argv):
+    """Those with this command line."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as f:
+                if f.read().split(b'\0')[:-1] == [a.encode() for a in argv]:
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
 def test_a_killed_runner_goes_on(mine):
-    """The finished tool call is not repeated."""
+    """The finished tool call is not repeated, and what the killed runner had left behind is gone."""
     mine.write(agent(), sandbox='')
-    with Provider({'turns': [bash('echo once >> f'), {'hang': True}, {'text': 'done'}]}) as p:
+    seconds = str(100000 + os.getpid())
+    command = f'echo once >> f; setsid sleep {seconds} >/dev/null 2>&1 </dev/null & echo'
+    with Provider({'turns': [bash(command), {'hang': True}, {'text': 'done'}]}) as p:
         with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
             p.wait(2)
+            assert processes('sleep', seconds)
             assert kill_runner(mine.user)
             out, err = run.communicate(timeout=30)
         assert run.returncode == 0, err
@@ -285,6 +301,7 @@ def test_a_killed_runner_goes_on(mine):
         assert 'once' in json.dumps(p.calls()[2]['body']['messages'])
     assert mine.read('f') == 'once\n'
     assert of_type(mine.user.events(), 'claw_runner_restarted')[0]['signal'] == 9
+    assert not processes('sleep', seconds)
 
 
 def test_a_killed_run_resumes_its_conversation(mine):

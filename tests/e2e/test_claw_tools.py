@@ -303,6 +303,30 @@ def test_iterion_itself_becomes_the_runner(me):
         assert r.finish()['output'] == {'output': 'done'}
 
 
+def test_inside_a_sandbox(user):
+    """The program as a sandbox has it: every tool in the sandbox's file system and under its filter."""
+    inside = [user.program, 'sandbox', 'exec', '--sandbox-driver', 'native', '--', '/run/iterion/bin/iterion', '__claw-runner']
+    user.file('a.txt', 'needle\n')
+    with Runner(user, argv=inside).start() as r:
+        assert r.call('Bash', command='seq 1 20000 | tail -1; exit 2')['content'] == '20000\nExit code 2'
+        assert r.call('Bash', command='sleep 1000', timeout=100)['is_error']
+        assert 'needle' in r.call('Read', file_path='a.txt')['content']
+        assert not r.call('Edit', file_path='a.txt', old_string='needle', new_string='thread').get('is_error')
+        assert not r.call('Write', file_path='sub/b.txt', content='thread').get('is_error')
+        found = r.call('Grep', pattern='thr\\w+')['content'].split()
+        assert found == [os.path.join(user.workspace, x) for x in ('a.txt', 'sub/b.txt')]
+        assert r.call('Glob', pattern='*/*.txt')['content'] == os.path.join(user.workspace, 'sub/b.txt') + '\n'
+        assert r.call('LS', path='.')['content'] == 'a.txt\nsub/\n'
+        got = r.call('Write', file_path='/etc/hostname2', content='x')
+        assert got['is_error']
+        got = r.call('Bash', command='seq 1 20000')['content'].split('whole output is in ')[1].split(']')[0]
+        assert r.call('Bash', command=f'wc -l <{got}')['content'] == '20000\n'
+        r.call('Bash', command='sleep 1000', run_in_background=True)
+        assert 'running' in r.call('BashOutput', bash_id='bash_1')['content']
+        assert r.finish()['output'] == {'output': 'done'}
+    assert os.stat(os.path.join(user.workspace, 'sub/b.txt')).st_uid == user.uid
+
+
 # --- Bash ---
 
 def test_bash(user):

@@ -18,6 +18,8 @@ struct splitter {
 	struct command *to;
 };
 
+static const char ends_word[] = " \t\n;&|()<>";
+
 static void end_part(struct splitter *s)
 {
 	char *text = buf_steal(&s->part), *from = text + strspn(text, " \t");
@@ -85,15 +87,16 @@ static void redirect(struct splitter *s)
 		out = true;
 		s->p++;
 	}
-	if (*s->p == '&' && (s->p[1] == '-' || (s->p[1] >= '0' && s->p[1] <= '9'))) {
-		s->p += 2;
+	size_t copied = *s->p == '&' ? strspn(s->p + 1, "0123456789-") : 0;
+	if (copied && (!s->p[1 + copied] || strchr(ends_word, s->p[1 + copied]))) {
+		s->p += 1 + copied;
 		return;
 	}
 	if (*s->p == '&')
 		s->p++;
 	s->p += strspn(s->p, " \t");
 	static const char null[] = "/dev/null";
-	size_t n = strcspn(s->p, " \t\n;&|()<>");
+	size_t n = strcspn(s->p, ends_word);
 	bool nowhere = n == sizeof null - 1 && memcmp(s->p, null, n) == 0;
 	if (out && !nowhere)
 		s->to->writes = true;
