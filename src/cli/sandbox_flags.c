@@ -58,7 +58,7 @@ static int load_blocks(const struct sandbox_flags *f, const struct dsl_file *fil
 	ret->has_node = n != NULL;
 	if (w)
 		r = sandbox_block_load(file->name, w, &v, "workflow sandbox: block", &ret->workflow, e);
-	if (r == 0 && n)
+	if (r == 0 && file && n)
 		r = sandbox_block_load(file->name, n, &v, "node sandbox: block", &ret->node, e);
 	return r;
 }

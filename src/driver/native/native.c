@@ -274,21 +274,19 @@ static int list_mounts(const struct sandbox_params *p, json_t *list, struct err 
 					    [STEP_DEVPTS] = "devpts",
 					    [STEP_COVER] = "cover"};
 	auto_free char *guest = NULL;
-	struct plan *plan;
+	struct plan *plan = NULL;
 
 	int r = guest_path_find(&guest, e);
 	if (r == 0)
 		r = make_plan(p, guest, &plan, e);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < plan->n; i++) {
+	for (size_t i = 0; r == 0 && plan && i < plan->n; i++) {
 		const struct step *s = &plan->v[i];
 		if (s->kind < ARRAY_LEN(types) && types[s->kind])
 			mount_list_add(list, types[s->kind], s->source, s->target,
 				       s->flags & STEP_RO || s->kind == STEP_COVER);
 	}
 	plan_free(plan);
-	return 0;
+	return r;
 }
 
 const struct driver driver_native = {
