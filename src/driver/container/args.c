@@ -96,6 +96,10 @@ static void add_walls(const struct sandbox_params *p, const struct args_facts *f
 			strv_take(to, xasprintf("--cap-add=%s", default_caps[i]));
 	strv_add(to, "--security-opt");
 	strv_add(to, "no-new-privileges");
+	if (f->unlabelled) {
+		strv_add(to, "--security-opt");
+		strv_add(to, "label=disable");
+	}
 	if (f->engine->keep_id && f->uid != 0)
 		strv_add(to, "--userns=keep-id");
 }

@@ -22,6 +22,7 @@ struct args_facts {
 	const char *env_file; /* a path that the program can open */
 	uid_t uid;	      /* this process's own */
 	gid_t gid;
+	bool unlabelled; /* SELinux would keep the container from the workspace: it runs without a label */
 };
 
 /* Whether the container's user is made this process's own, since nobody named one: files that are made in what is

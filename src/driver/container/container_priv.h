@@ -1,5 +1,5 @@
-/* A container's state, shared by its life (container.c), its start (start.c) and the programs in one that has no guest
- * (engine_exec.c). */
+/* A container's state, shared by its life (container.c), its start (start.c, make.c) and the programs in one that has
+ * no guest (engine_exec.c). */
 #pragma once
 
 #include "../channel.h"
@@ -52,6 +52,20 @@ void container_name(struct container *c);
 
 /* Begins the steps that end in on_ready or on_lost. */
 int container_start(struct container *c, struct err *e) __attribute__((warn_unused_result));
+
+/* Runs the engine's program as the next step of the start; argv holds the program, words do not. What more says of
+ * argv and stdout's limit does not count. */
+int container_step(struct container *c, const struct strv *argv, const struct cli_opts *more, cli_done_cb done,
+		   struct err *e) __attribute__((warn_unused_result));
+int container_step_words(struct container *c, const char *const *words, const struct cli_opts *more, cli_done_cb done,
+			 struct err *e) __attribute__((warn_unused_result));
+/* First in every step's callback; false when the start is over and nothing is to be done with the answer. */
+bool container_step_ended(struct container *c);
+/* Ends the start with the words of a step that failed. */
+void container_fail(struct container *c, const struct cli_result *r, const char *what);
+
+/* Makes the container of c->image; what cannot be begun ends the start. */
+void container_make(struct container *c);
 
 /* Everything stands; listeners as in sandbox_callbacks. */
 void container_ready(struct container *c, const int *listeners, size_t n);

@@ -82,9 +82,13 @@ int engine_find(const struct container_engine *en, char **ret, struct err *e)
 
 bool engine_is_remote(const struct container_engine *en)
 {
+	static const char *const here[] = {"unix:", "/", "tcp://127.0.0.1:", "tcp://localhost:", "tcp://[::1]:"};
 	const char *host = given(en->host_variable);
 
-	return host && !str_starts(host, "unix:") && host[0] != '/';
+	for (size_t i = 0; host && i < ARRAY_LEN(here); i++)
+		if (str_starts(host, here[i]))
+			return false;
+	return host != NULL;
 }
 
 /* Whether the user's configuration sends the program elsewhere than to the default socket. */

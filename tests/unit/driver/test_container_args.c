@@ -316,6 +316,20 @@ static void test_open_network_and_no_guest(void **state)
 	has(text, "\n--entrypoint\nsleep\nimg:1\ninfinity\n");
 }
 
+static void test_label(void **state)
+{
+	struct world w;
+
+	(void)state;
+	make_world(&w, &engine_docker);
+	w.facts.unlabelled = true;
+	auto_free char *text = line(&w.params, &w.facts);
+	has(text, "\n--security-opt\nlabel=disable\n");
+	w.facts.unlabelled = false;
+	auto_free char *labelled = line(&w.params, &w.facts);
+	lacks(labelled, "label=disable");
+}
+
 static void test_names(void **state)
 {
 	static const struct {
@@ -343,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_limits_and_run_args),
 		cmocka_unit_test(test_environment_is_not_on_the_line),
 		cmocka_unit_test(test_open_network_and_no_guest),
+		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_names),
 	};
 
