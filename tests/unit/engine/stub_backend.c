@@ -41,7 +41,10 @@ static void on_closed(uv_handle_t *h)
 		json_decref(output);
 		output = parse(x->answer->second);
 	}
-	const struct node_result r = {.output = output, .tokens = 100, .cost_usd = 0.5, .cancelled = x->cancelled};
+	auto_json details = json_object();
+	json_put_str(details, "_session_id", x->answer->session);
+	const struct node_result r = {
+		.output = output, .details = details, .tokens = 100, .cost_usd = 0.5, .cancelled = x->cancelled};
 	x->cb.on_done(x->cb.arg, &r, NULL);
 	free(x);
 }
@@ -62,12 +65,24 @@ static void note(const struct agent_task *a)
 	stub_backend.seen = buf_steal(&b);
 }
 
+static void note_conversation(const struct node_task *t)
+{
+	const struct agent_task *a = t->agent;
+	char *longer = xasprintf("%s%s=%s%s%s ", stub_backend.heard ? stub_backend.heard : "", t->node_id,
+				 a->session_id ? a->session_id : "", a->fork_session ? "*" : "",
+				 a->session_optional ? "?" : "");
+
+	free(stub_backend.heard);
+	stub_backend.heard = longer;
+}
+
 static int start(const struct node_task *t, const struct node_callbacks *cb, struct node_exec **ret, struct err *e)
 {
 	const struct stub_answer *found = NULL;
 
 	stub_backend.starts++;
 	note(t->agent);
+	note_conversation(t);
 	for (size_t i = 0; i < stub_backend.n; i++)
 		if (str_eq(stub_backend.answers[i].node, t->node_id))
 			found = &stub_backend.answers[i];
@@ -100,4 +115,5 @@ void stub_backend_begin(const struct stub_answer *answers, size_t n)
 void stub_backend_end(void)
 {
 	free(TAKE_PTR(stub_backend.seen));
+	free(TAKE_PTR(stub_backend.heard));
 }

@@ -69,6 +69,85 @@ static void test_outputs(void **state)
 	}
 }
 
+#define NODE(name, more) "agent " name ":\n  backend: \"claw\"\n  model: \"m\"\n  user: ask\n" more
+
+static void test_conversations(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {
+		{"a", "{}", NULL, "A"}, {"b", "{}", NULL, "B"}, {"c", "{}", NULL, "C"}, {"d", "{}", NULL, NULL}};
+	static const struct {
+		const char *nodes, *heard;
+	} cases[] = {
+		{NODE("b", "  session: inherit\n") NODE("c", "") NODE("d", "  session: artifacts_only\n"),
+		 "a= b=A c= d= "},
+		{NODE("b", "  session: inherit\n") NODE("c", "  session: fork\n")
+			 NODE("d", "  session: inherit_if_available\n"),
+		 "a= b=A c=B* d=C? "},
+		/* A node that leaves none changes nothing, nor does a tool. */
+		{TOOL("b") NODE("c", "  session: inherit\n") NODE("d", "  session: inherit\n"), "a= c=A d=C "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct flow f;
+		fake_session_reset();
+		stub_backend_begin(answers, ARRAY_LEN(answers));
+		char *text = xasprintf(PROMPTS NODE("a", "") "%s"
+							     "workflow w:\n  entry: a\n  a -> b\n  b -> c\n"
+							     "  c -> d\n  d -> done\n",
+				       cases[i].nodes);
+		flow_run(&f, text, &(struct flow_opts){0});
+		assert_int_equal(f.result.status, RUN_FINISHED);
+		assert_string_equal(stub_backend.heard, cases[i].heard);
+		free(text);
+		flow_done(&f);
+		stub_backend_end();
+	}
+}
+
+/* Each branch of a fan-out begins with what its router had, and goes on by itself. */
+static void test_conversations_of_branches(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {
+		{"a", "{}", NULL, "A"}, {"b", "{}", NULL, "B"}, {"c", "{}", NULL, "C"}, {"d", "{}", NULL, "D"}};
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, ARRAY_LEN(answers));
+	flow_run(&f,
+		 PROMPTS NODE("a", "") "router r:\n  mode: fan_out_all\n" NODE("b",
+									       "  session: inherit\n  readonly: true\n")
+			 NODE("c", "  session: fork\n  readonly: true\n") NODE("d", "  session: inherit\n")
+				 TOOL("j") "workflow w:\n  entry: a\n  a -> r\n  r -> b\n  r -> c\n  b -> d\n"
+					   "  d -> j\n  c -> j\n  j -> done\n",
+		 &(struct flow_opts){0});
+	assert_int_equal(f.result.status, RUN_FINISHED);
+	assert_non_null(strstr(stub_backend.heard, "b=A "));
+	assert_non_null(strstr(stub_backend.heard, "c=A* "));
+	assert_non_null(strstr(stub_backend.heard, "d=B "));
+	flow_done(&f);
+	stub_backend_end();
+}
+
+static void test_no_conversation(void **state)
+{
+	(void)state;
+	static const struct stub_answer answers[] = {{"a", "{}", NULL, NULL}};
+	struct flow f;
+
+	fake_session_reset();
+	stub_backend_begin(answers, 1);
+	flow_run(&f, PROMPTS NODE("a", "  session: inherit\n") "workflow w:\n  entry: a\n  a -> done\n",
+		 &(struct flow_opts){0});
+	assert_int_equal(f.result.status, RUN_FAILED);
+	assert_int_equal(stub_backend.starts, 0);
+	assert_non_null(strstr(f.result.err.msg, "no agent before it left a conversation"));
+	assert_non_null(strstr(f.result.err.hint, "inherit_if_available"));
+	flow_done(&f);
+	stub_backend_end();
+}
+
 #define ROUTER(more) "router r:\n  mode: llm\n  backend: \"claw\"\n  model: \"m\"\n  user: ask\n" more
 
 static void test_router(void **state)
@@ -232,10 +311,17 @@ static void test_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_agent),	       cmocka_unit_test(test_outputs),
-		cmocka_unit_test(test_router),	       cmocka_unit_test(test_router_passes_on),
-		cmocka_unit_test(test_human_by_model), cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_one_writer),     cmocka_unit_test(test_publish),
+		cmocka_unit_test(test_agent),
+		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_conversations),
+		cmocka_unit_test(test_conversations_of_branches),
+		cmocka_unit_test(test_no_conversation),
+		cmocka_unit_test(test_router),
+		cmocka_unit_test(test_router_passes_on),
+		cmocka_unit_test(test_human_by_model),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_one_writer),
+		cmocka_unit_test(test_publish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
