@@ -123,7 +123,7 @@ static void person_init(struct person *p, const char *base, const char *memory)
 	env[0] = xasprintf("HOME=%s", p->home);
 	env[1] = xasprintf("ITERION_HOME=%s", p->store);
 	env[2] = xasprintf("USER=%s", p->name);
-	env[3] = xstrdup("PATH=/usr/local/bin:/usr/bin:/bin");
+	env[3] = xstrdup("PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
 	env[4] = xstrdup("LANG=C.UTF-8");
 	for (size_t i = 0; i < ARRAY_LEN(engine_names); i++)
 		if (getenv(engine_names[i]))
