@@ -33,8 +33,8 @@ const struct command command_sandbox_exec = {
 	.operands = "[FILE] -- PROGRAM [ARGUMENT]…",
 	.summary = "run one program in a sandbox",
 	.about = "Starts a sandbox as a run of the workflow FILE would, or without FILE one that sees the current "
-		 "folder and "
-		 "the host's programs, runs PROGRAM in it and stops it. PROGRAM has this command's standard input, "
+		 "folder and the programs of the default image (with the native driver the host's), runs PROGRAM in it "
+		 "and stops it. PROGRAM has this command's standard input, "
 		 "output "
 		 "and error as they are. SIGINT, SIGTERM and other signals are passed on to it; a third SIGINT or "
 		 "SIGTERM "

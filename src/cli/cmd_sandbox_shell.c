@@ -4,16 +4,13 @@
 
 #include <base/err.h>
 
-#include <stdlib.h>
 #include <unistd.h>
 
 static int run(const struct invocation *inv, struct err *e)
 {
-	const char *shell = getenv("SHELL");
-	const char *const argv[] = {shell && shell[0] == '/' && access(shell, X_OK) == 0 ? shell : "/bin/sh", NULL};
 	bool on_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 
-	return program_command(inv->options, inv->n_args ? inv->args[0] : NULL, argv, on_terminal, e);
+	return program_command(inv->options, inv->n_args ? inv->args[0] : NULL, NULL, on_terminal, e);
 }
 
 static const struct option_row options[] = {
@@ -32,7 +29,8 @@ const struct command command_sandbox_shell = {
 	.name = "sandbox shell",
 	.operands = "[FILE]",
 	.summary = "open a shell in a sandbox",
-	.about = "As `sandbox exec` with your shell ($SHELL, or /bin/sh), on a terminal of its own: nothing inside can "
+	.about = "As `sandbox exec` with your shell ($SHELL, or /bin/sh; in an image always /bin/sh), on a terminal of "
+		 "its own: nothing inside can "
 		 "write to "
 		 "or read from your own terminal but what is shown and typed.",
 	.examples = examples,

@@ -11,6 +11,9 @@
 #include <base/err.h>
 #include <base/log.h>
 
+#include <stdlib.h>
+#include <unistd.h>
+
 const struct help_row program_exits[] = {
 	{"0..125", "the program's own exit code (and 1 when the sandbox could not be started or died)"},
 	{"2", "also: the file or the command line is wrong; nothing was started"},
@@ -39,13 +42,17 @@ static int run_in(const struct program_opts *o, const struct dsl_file *file, con
 		r = event_file_open(o->events, NULL, &events, e);
 	if (r < 0)
 		return r;
+	/* An image may not have the user's own shell. */
+	const struct sandbox_spec *spec = &sandbox.resolved.spec;
+	const char *own = spec->image || spec->build.dockerfile ? NULL : getenv("SHELL");
+	const char *const shell[] = {own && own[0] == '/' && access(own, X_OK) == 0 ? own : "/bin/sh", NULL};
 	const struct program_request q = {
 		.spec = &sandbox.resolved.spec,
 		.driver = sandbox.driver,
 		.workspace = workspace,
 		.store_dir = store,
 		.resolve = (const char *const *)o->resolve.v,
-		.argv = argv,
+		.argv = argv ? argv : shell,
 		.events = &events,
 		.on_terminal = on_terminal,
 	};

@@ -40,7 +40,8 @@ extern const char *const host_state_words[];
 		 .kind = OPTION_STRING,                                                                                \
 		 .value = "NAME",                                                                                      \
 		 .offset = offsetof(type, member.driver),                                                              \
-		 .help = "how the sandbox is made: native, or noop to run unsandboxed (default: what works here)"},    \
+		 .help = "how the sandbox is made: docker, podman, native, or noop to run unsandboxed (default: the "  \
+			 "first that answers)"},                                                                       \
 		{.name = "sandbox-default-image",                                                                      \
 		 .kind = OPTION_STRING,                                                                                \
 		 .value = "IMAGE",                                                                                     \
