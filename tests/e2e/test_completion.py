@@ -23,7 +23,7 @@ def test_bash(me):
     assert complete(me, 'sand') == {'sandbox'}
     assert {'exec', 'shell', 'gc', 'network'} <= complete(me, 'sandbox', '')
     assert complete(me, 'sandbox', 'network', 'c') == {'check'}
-    assert complete(me, 'run', '--sandbox-d') == {'--sandbox-driver'}
+    assert complete(me, 'run', '--sandbox-dr') == {'--sandbox-driver'}
     assert complete(me, 'run', '--json', '--quie') == {'--quiet'}
     assert complete(me, 'run', 'main') == set()
 
