@@ -279,6 +279,12 @@ def make_handler(server):
             if 'id' not in m or 'method' not in m:
                 server.handle(m, said.append)
                 self.answer(202)
+            elif server.opts.poll and m['method'] == 'tools/call':
+                server.handle(m, said.append)
+                self.events(**headers)
+                streams[str(m['id'])] = said
+                self.chunk(f'id: {m["id"]}\nretry: 20\ndata:\n\n'.encode())
+                self.chunk(b'')
             elif server.opts.events:
                 self.events(**headers)
 
@@ -299,6 +305,9 @@ def make_handler(server):
         def do_GET(self):
             if not self.allowed():
                 return
+            if server.opts.poll:
+                self.go_on(self.headers.get('Last-Event-ID'))
+                return
             if not server.opts.sse:
                 self.answer(405)
                 return
@@ -308,6 +317,17 @@ def make_handler(server):
             self.chunk(('event: endpoint\ndata: %s\n\n' % (server.opts.endpoint or f'/messages?id={key}')).encode())
             while True:
                 self.chunk(('data: %s\n\n' % json.dumps(streams[key].get())).encode())
+
+        def go_on(self, key):
+            """At the second try the answer is there."""
+            server.note({'last': key})
+            self.events()
+            if key.endswith('b'):
+                for m in streams[key[:-1]]:
+                    self.chunk(('data: %s\n\n' % json.dumps(m)).encode())
+            else:
+                self.chunk(f'id: {key}b\nretry: 20\ndata:\n\n'.encode())
+            self.chunk(b'')
 
         def do_DELETE(self):
             server.note({'deleted': self.headers.get('Mcp-Session-Id') in server.sessions})
@@ -320,6 +340,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('--http', action='store_true')
     p.add_argument('--events', action='store_true', help='HTTP: answers are streams of events')
+    p.add_argument('--poll', action='store_true', help='HTTP: the stream ends before the answer, which a GET brings')
     p.add_argument('--sse', action='store_true')
     p.add_argument('--endpoint', help='SSE: where messages are posted to')
     p.add_argument('--token')

@@ -61,8 +61,8 @@ static void on_timeout(uv_timer_t *timer)
 	server_abandon(c->server, &c->sent, "it took too long");
 	(void)err_set(&e, ERR_NODE, ETIMEDOUT, "MCP server %s: %s did not answer within %.1f s",
 		      server_spec(c->server)->name, c->tool, c->timeout_ms / 1000.0);
-	err_hint(&e, "ask for less, or give such calls more time with ITERION_MCP_CALL_TIMEOUT (now %us)",
-		 c->timeout_ms / 1000);
+	err_hint(&e, "ask for less, or give such calls more time with ITERION_MCP_CALL_TIMEOUT (now %gs)",
+		 c->timeout_ms / 1000.0);
 	finish(c, NULL, &e);
 }
 

@@ -49,6 +49,12 @@ int64_t exchange_id(const struct exchange *x)
 	return x->id;
 }
 
+const char *exchange_last_event(const struct exchange *x, unsigned *ret_retry_ms)
+{
+	*ret_retry_ms = x->sse.retry_ms;
+	return x->sse.id;
+}
+
 void exchange_cancel(struct exchange *x)
 {
 	if (x->cancelled)

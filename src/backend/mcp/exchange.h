@@ -36,6 +36,9 @@ int exchange_start(const struct exchange_opts *o, const struct exchange_events *
 /* No event comes any more, and it is gone. Not from within its on_done. */
 void exchange_cancel(struct exchange *x);
 int64_t exchange_id(const struct exchange *x);
+/* Of an answer that was a stream of events, until on_done has returned: the id of its latest event, "" when there was
+ * none, and after how long it wants to be asked again, 0 when it did not say. */
+const char *exchange_last_event(const struct exchange *x, unsigned *ret_retry_ms);
 
 /* Those under way, of one link. */
 struct exchanges {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -19,6 +20,8 @@ struct link_events {
 	void (*on_message)(void *arg, const char *text, size_t len);
 	/* A request will get no answer; one that got it already is named too. */
 	void (*on_failed)(void *arg, int64_t id, const struct err *e);
+	/* Whether a request still waits for its answer. */
+	bool (*is_waiting)(void *arg, int64_t id);
 	/* It is over: once, the last but on_closed. It must still be closed. */
 	void (*on_down)(void *arg, const struct err *e);
 	/* After link_close: nothing of it is left. */

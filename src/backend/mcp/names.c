@@ -80,7 +80,7 @@ static bool can_match_server(const char *pattern, const char *server)
 	if (!str_starts(pattern, "mcp.")) {
 		/* What comes before a star must still be a beginning of mcp. */
 		size_t n = strcspn(pattern, "*");
-		return pattern[n] == '*' && n < 4 && strncmp(pattern, "mcp.", n) == 0;
+		return n < 4 && pattern[n] == '*' && strncmp(pattern, "mcp.", n) == 0;
 	}
 	const char *p = pattern + 4;
 	for (; *server; p++, server++) {

@@ -134,6 +134,11 @@ static void on_message(void *arg, const char *text, size_t len)
 	talk_message(arg, text, len);
 }
 
+static bool is_waiting(void *arg, int64_t id)
+{
+	return talk_is_waiting(arg, id);
+}
+
 static void on_failed(void *arg, int64_t id, const struct err *e)
 {
 	talk_failed(arg, id, e);
@@ -193,6 +198,7 @@ static int open_link(struct mcp_server *s, struct err *e)
 		.http = s->p.http,
 		.events = {.on_message = on_message,
 			   .on_failed = on_failed,
+			   .is_waiting = is_waiting,
 			   .on_down = on_down,
 			   .on_closed = on_closed,
 			   .arg = s},

@@ -58,5 +58,7 @@ int talk_begin(struct mcp_server *s, struct err *e) __attribute__((warn_unused_r
 /* Asks for the tools again. */
 int talk_list(struct mcp_server *s, struct err *e) __attribute__((warn_unused_result));
 void talk_message(struct mcp_server *s, const char *text, size_t len);
+/* Whether a request has not been answered, nor given up. */
+bool talk_is_waiting(const struct mcp_server *s, int64_t id);
 /* A request that gets no answer. */
 void talk_failed(struct mcp_server *s, int64_t id, const struct err *e);

@@ -3,6 +3,9 @@
  * standard has too and nobody sends, is not known here. */
 #include "sse.h"
 
+#include <base/mem.h>
+#include <base/str.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -33,6 +36,7 @@ static bool end_event(struct feeding *f)
 	if (s->any)
 		more = f->sink(f->arg, s->name[0] ? s->name : "message", buf_str(&s->data), s->data.len);
 	buf_clear(&s->data);
+	memcpy(s->id, s->next_id, sizeof s->id);
 	s->any = false;
 	s->name[0] = '\0';
 	return more;
@@ -41,6 +45,35 @@ static bool end_event(struct feeding *f)
 static bool is_field(const char *line, size_t n, const char *name)
 {
 	return n == strlen(name) && memcmp(line, name, n) == 0;
+}
+
+/* It goes back to the server in a header: what could not stand there is passed over. */
+static void take_id(struct sse *s, const char *value, size_t len)
+{
+	if (len >= SSE_ID_MAX)
+		return;
+	for (size_t i = 0; i < len; i++)
+		if (value[i] < 0x20 || value[i] > 0x7e)
+			return;
+	memcpy(s->next_id, value, len);
+	s->next_id[len] = '\0';
+}
+
+static void take_retry(struct sse *s, const char *value, size_t len)
+{
+	unsigned long long ms;
+	char digits[16] = "";
+
+	memcpy(digits, value, MIN(len, sizeof digits - 1));
+	if (len < sizeof digits && str_parse_uint(digits, 0, SSE_RETRY_MAX_MS, &ms) == 0)
+		s->retry_ms = (unsigned)ms;
+}
+
+static void take_data(struct sse *s, const char *value, size_t len)
+{
+	if ((s->any && buf_putc(&s->data, '\n') < 0) || buf_add(&s->data, value, len) < 0)
+		s->too_much = true;
+	s->any = true;
 }
 
 static bool on_line(void *arg, const char *line, size_t len)
@@ -68,9 +101,11 @@ static bool on_line(void *arg, const char *line, size_t len)
 		memcpy(s->name, value, keep);
 		s->name[keep] = '\0';
 	} else if (is_field(line, n, "data")) {
-		if ((s->any && buf_putc(&s->data, '\n') < 0) || buf_add(&s->data, value, value_len) < 0)
-			s->too_much = true;
-		s->any = true;
+		take_data(s, value, value_len);
+	} else if (is_field(line, n, "id")) {
+		take_id(s, value, value_len);
+	} else if (is_field(line, n, "retry")) {
+		take_retry(s, value, value_len);
 	}
 	return !s->too_much;
 }

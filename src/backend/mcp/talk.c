@@ -382,6 +382,15 @@ void talk_message(struct mcp_server *s, const char *text, size_t len)
 	server_down(s, &e);
 }
 
+bool talk_is_waiting(const struct mcp_server *s, int64_t id)
+{
+	const struct server_call *c = s->calls;
+
+	while (c && c->id != id)
+		c = c->next;
+	return c || (id > 0 && id == s->step_id);
+}
+
 void talk_failed(struct mcp_server *s, int64_t id, const struct err *e)
 {
 	if (id > 0 && id == s->step_id) {

@@ -764,6 +764,35 @@ static void test_http(void **state)
 	}
 }
 
+/* A stream that ends before its answer is asked for the rest, by the id of its latest event. */
+static void test_http_poll(void **state)
+{
+	static const char *const args[] = {"--http", "--poll", NULL};
+	struct web w = web_start(args);
+	auto_free char *server = web_declared(&w, "http", "/mcp", "");
+	struct fixture f;
+	struct mcp_op *op;
+	auto_json input = json_pack("{s:s}", "text", "later");
+
+	(void)state;
+	setup(&f, "", server);
+	begin(&f, false);
+	assert_int_equal(list(&f), 17);
+	call(&f, "mcp.web.echo", "{\"text\": \"later\"}");
+	assert_string_equal(f.text, "later");
+	/* The rest of one that never comes: given up, and cancelled. */
+	call(&f, "mcp.web.hang", "{}");
+	assert_error(&f, "it ended its answer without a result");
+	forget(&f);
+	assert_int_equal(mcp_call(&f.task, "mcp.web.echo", input, 0, on_call, &f, &op, &f.err), 0);
+	for (int i = 0; i < 20; i++)
+		uv_run(&f.loop, UV_RUN_ONCE);
+	if (f.answers == 0)
+		mcp_cancel(op);
+	teardown(&f);
+	web_stop(&w);
+}
+
 /* The server forgets the session: a new one begins, and what is harmless is called again. */
 static void test_http_session(void **state)
 {
@@ -868,6 +897,7 @@ int main(void)
 		cmocka_unit_test(test_project_host),
 		cmocka_unit_test(test_claude),
 		cmocka_unit_test(test_http),
+		cmocka_unit_test(test_http_poll),
 		cmocka_unit_test(test_http_session),
 		cmocka_unit_test(test_http_refused),
 		cmocka_unit_test(test_sse_transport),

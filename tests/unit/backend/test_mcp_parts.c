@@ -213,6 +213,34 @@ static void test_sse(void **state)
 	}
 }
 
+static void test_sse_place(void **state)
+{
+	static const struct {
+		const char *text, *id;
+		unsigned retry_ms;
+	} cases[] = {
+		{"data: x\n\n", "", 0},
+		{"id: 1\ndata: x\n\n", "1", 0},
+		{"id: 1\ndata: x\n\nid: 2\ndata: cut", "1", 0},
+		{"id: 1\n\ndata: x\n\n", "1", 0},
+		{"id: 1\n\nid\n\n", "", 0},
+		{"id: a\x01\n\n", "", 0},
+		{"retry: 250\n", "", 250},
+		{"retry: -1\nretry: 1x\nretry: 99999999999999999999\n", "", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_buf got = BUF_INIT(1000);
+		struct sse s;
+		sse_init(&s, 100);
+		assert_int_equal(sse_feed(&s, cases[i].text, strlen(cases[i].text), note_event, &got), 0);
+		if (!str_eq(s.id, cases[i].id) || s.retry_ms != cases[i].retry_ms)
+			fail_msg("%zu: %s %u", i, s.id, s.retry_ms);
+		sse_done(&s);
+	}
+}
+
 /* --- names --- */
 
 static void test_patterns(void **state)
@@ -551,14 +579,14 @@ static void test_result_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rpc),	      cmocka_unit_test(test_rpc_bounds),
-		cmocka_unit_test(test_rpc_write),     cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_sse),	      cmocka_unit_test(test_patterns),
-		cmocka_unit_test(test_split),	      cmocka_unit_test(test_allowed),
-		cmocka_unit_test(test_endpoint),      cmocka_unit_test(test_project),
-		cmocka_unit_test(test_project_whole), cmocka_unit_test(test_project_file),
-		cmocka_unit_test(test_token),	      cmocka_unit_test(test_result),
-		cmocka_unit_test(test_result_long),
+		cmocka_unit_test(test_rpc),	     cmocka_unit_test(test_rpc_bounds),
+		cmocka_unit_test(test_rpc_write),    cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_sse),	     cmocka_unit_test(test_sse_place),
+		cmocka_unit_test(test_patterns),     cmocka_unit_test(test_split),
+		cmocka_unit_test(test_allowed),	     cmocka_unit_test(test_endpoint),
+		cmocka_unit_test(test_project),	     cmocka_unit_test(test_project_whole),
+		cmocka_unit_test(test_project_file), cmocka_unit_test(test_token),
+		cmocka_unit_test(test_result),	     cmocka_unit_test(test_result_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
