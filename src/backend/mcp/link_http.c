@@ -162,7 +162,7 @@ static void on_paused(uv_timer_t *timer)
 		l->base.ev.on_failed(l->base.ev.arg, id, &e);
 }
 
-/* Whether the stream ended for now and not for good. */
+/* Whether the rest of the stream can be asked for. */
 static bool go_on_later(struct http_link *l, const struct exchange *x, int64_t id)
 {
 	unsigned retry_ms;
