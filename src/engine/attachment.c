@@ -43,7 +43,7 @@ static int open_file(const char *name, const char *path, int *ret, struct err *e
 {
 	/* Without blocking: a FIFO that nobody writes to must be refused, not waited for. */
 	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	struct stat st = {0};
 	int errnum = fd < 0 || fstat(fd, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
 
 	if (!errnum && S_ISREG(st.st_mode)) {

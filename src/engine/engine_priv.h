@@ -67,13 +67,13 @@ struct engine {
 	struct store_run *run;
 	enum phase phase;
 	struct outcome outcome;
-	int signal; /* that ended the run, or 0 */
+	int signal;	   /* that ended the run, or 0 */
+	unsigned starting; /* places that must be up before the first node and are not */
 	engine_done_cb done;
 	void *done_arg;
 
 	struct place *places; /* the run's own first */
 	size_t n_places;
-	unsigned starting;	  /* of those that must be up before the first node, how many are not */
 	struct attachments given; /* until they are copied */
 	char *attachments_dir;	  /* NULL: none */
 	struct run_tree *tree;	  /* worktree_run.c; NULL: nodes work in the workspace itself */
@@ -93,31 +93,30 @@ struct engine {
 	struct branch *branches; /* all that live, oldest first */
 	struct branch **branches_end;
 	struct group *groups;
-	unsigned n_groups; /* made so far */
 	struct backend_run *shared; /* what backends keep from node to node; NULL once it has stopped */
 	struct activity *activities;
 	unsigned n_activities, max_parallel;
+	unsigned n_groups; /* made so far */
+	unsigned handles;  /* of those below, not closed yet */
 
 	struct budget budgets[N_BUDGETS];
 	uv_timer_t timers[2]; /* BUDGET_DURATION, BUDGET_TIMEOUT */
 	uv_idle_t idle;	      /* work that waits for its turn on the loop */
-	unsigned handles;     /* of these, not closed yet */
-	bool pumping;
-	bool unsaved;	     /* a node ended since the latest checkpoint */
-	uv_work_t sync_work; /* the fsync of a checkpoint */
-	bool syncing;	     /* it is under way: its fields are the worker's */
+	uv_work_t sync_work;  /* the fsync of a checkpoint */
 	struct store_sync sync;
 	int sync_errnum;
+	bool syncing; /* it is under way: its fields are the worker's */
+	bool pumping;
+	bool unsaved;	       /* a node ended since the latest checkpoint */
+	bool replaying;	       /* what the tail tells is being done again, so its events are not written again */
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
 	uint64_t earlier_ms; /* what the run took before it was resumed */
 
 	/* Of a run that goes on. */
-	char *was;	/* its status before */
-	json_t *tail;	/* events behind its checkpoint */
-	json_t *begun;	/* nodes that began and did not finish: "node branch" → why not, null: they were under way */
-	size_t tail_at; /* the next of them to be looked at */
-	bool replaying; /* what they tell is being done again, so they are not written again */
+	char *was;     /* its status before */
+	json_t *tail;  /* events behind its checkpoint */
+	json_t *begun; /* nodes that began and did not finish: "node branch" → why not, null: they were under way */
 };
 
 /* --- engine.c --- */

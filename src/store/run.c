@@ -197,8 +197,7 @@ static int lock_events(struct store_run *r, struct err *e)
 }
 
 /* The folder and what is in it from the start. */
-static int fill_folder(struct store_run *r, const struct store_run_params *p, int root, const char *path,
-		       struct err *e)
+static int fill_folder(struct store_run *r, const struct store_run_params *p, int root, const char *path, struct err *e)
 {
 	r->dirfd = dir_open(root, path, e);
 	if (r->dirfd < 0)
