@@ -44,6 +44,12 @@ TABLE = {
     'network_summary': ('hosts', ''),
 }
 
+# What else the page must have; their tests are with what writes them.
+ELSEWHERE = ('llm_request llm_step_finished llm_retry llm_compacted tool_started tool_called delegate_started '
+             'delegate_finished delegate_error delegate_retry sandbox_user_remap sandbox_uid_mismatch_warning '
+             'sandbox_build_started sandbox_build_finished sandbox_build_failed sandbox_claw_routed_via_runner '
+             'sandbox_pull_progress sandbox_warning').split()
+
 
 def check(events):
     assert [e['seq'] for e in events] == list(range(len(events)))
@@ -156,7 +162,7 @@ def test_every_type_is_documented():
     with open(os.path.join(ROOT, 'docs', 'events.md'), encoding='utf-8') as f:
         text = f.read()
     rows = {t for line in text.split('\n') if line.startswith('| ') for t in re.findall(r'[a-z]+_[a-z_]+', line.split('|')[1])}
-    assert set(TABLE) - rows == set()
+    assert set(TABLE) | set(ELSEWHERE) <= rows
 
 
 @pytest.mark.parametrize('fan, most', [(50, 8)])
