@@ -1,4 +1,5 @@
 """Agents of the backend claw, with the real runner, against a provider that says what a script says."""
+import contextlib
 import json
 import os
 import shutil
@@ -256,6 +257,27 @@ def test_tools_are_limited(mine):
     assert not os.path.exists(os.path.join(mine.user.workspace, 'f'))
 
 
+@contextlib.contextmanager
+def started(place, p):
+    """A run under way, which does not outlive what is done with it."""
+    run = place.user.start('run', 'main.bot', env=place.env(p))
+    try:
+        yield run
+    finally:
+        if run.poll() is None:
+            run.kill()
+        run.communicate()
+
+
+def is_gone(pid):
+    """Ended: whether somebody has waited for it is not this test's affair."""
+    try:
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+            return f.read().rsplit(')', 1)[1].split()[0] in 'ZX'
+    except FileNotFoundError:
+        return True
+
+
 def kill_runner(user):
     """The runner's process, found by its argument; it is the test's own."""
     for pid in filter(str.isdigit, os.listdir('/proc')):
@@ -272,28 +294,16 @@ def kill_runner(user):
     return False
 
 
-def processes(*argv):
-    """Those with this command line."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{pid}/cmdline', 'rb') as f:
-                if f.read().split(b'\0')[:-1] == [a.encode() for a in argv]:
-                    found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
 def test_a_killed_runner_goes_on(mine):
     """The finished tool call is not repeated, and what the killed runner had left behind is gone."""
     mine.write(agent(), sandbox='')
-    seconds = str(100000 + os.getpid())
-    command = f'echo once >> f; setsid sleep {seconds} >/dev/null 2>&1 </dev/null & echo'
+    command = ('echo once >> f; setsid sh -c "echo \\$\\$ > pid; sleep 1000" >/dev/null 2>&1 </dev/null & '
+               'until test -s pid; do :; done')
     with Provider({'turns': [bash(command), {'hang': True}, {'text': 'done'}]}) as p:
-        with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
+        with started(mine, p) as run:
             p.wait(2)
-            assert processes('sleep', seconds)
+            left = int(mine.read('pid'))
+            assert not is_gone(left)
             assert kill_runner(mine.user)
             out, err = run.communicate(timeout=30)
         assert run.returncode == 0, err
@@ -301,13 +311,13 @@ def test_a_killed_runner_goes_on(mine):
         assert 'once' in json.dumps(p.calls()[2]['body']['messages'])
     assert mine.read('f') == 'once\n'
     assert of_type(mine.user.events(), 'claw_runner_restarted')[0]['signal'] == 9
-    assert not processes('sleep', seconds)
+    assert is_gone(left)
 
 
 def test_a_killed_run_resumes_its_conversation(mine):
     mine.write(agent(), sandbox='')
     with Provider({'turns': [bash('echo once >> f'), {'hang': True}, {'text': 'done'}]}) as p:
-        with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
+        with started(mine, p) as run:
             p.wait(2)
             run.kill()
             run.communicate()
@@ -321,7 +331,7 @@ def test_a_killed_run_resumes_its_conversation(mine):
 def test_a_cancelled_run_leaves_nothing(mine):
     mine.write(agent(), sandbox='')
     with Provider({'turns': [{'hang': True}]}) as p:
-        with mine.user.start('run', 'main.bot', env=mine.env(p)) as run:
+        with started(mine, p) as run:
             p.wait(1)
             run.send_signal(signal.SIGINT)
             out, err = run.communicate(timeout=30)

@@ -1,6 +1,7 @@
 /* One node under claw, shared by its life (claw.c) and what serves its runner. */
 #pragma once
 
+#include "agent/room.h"
 #include "fetch.h"
 #include "runner.h"
 #include "llm/call.h"
@@ -42,6 +43,10 @@ struct node_exec {
 	struct runner *runner; /* NULL: no runner */
 	struct claw_serving *serving;
 	unsigned n_serving, n_events, n_starts;
+	struct agent_room room; /* its mark is in all that the runner starts */
+	bool sweeping;		/* what a killed runner left is being ended */
+	struct runner_end end;	/* of the latest runner; its words are end_words */
+	char *end_words;
 	struct claw_saved *saved; /* its conversation in the run's folder */
 	uv_timer_t timer;
 	uint64_t runner_ns; /* when the runner was started; then how long its first line took */
@@ -63,6 +68,13 @@ struct node_exec {
 
 /* --- claw.c --- */
 
+/* Nothing of the node is at work any more: tells what it came to, and frees it. */
+void claw_answer(struct node_exec *x);
+
+/* --- launch.c --- */
+
+/* Whether a runner was started; else x->err says why not. */
+bool claw_start_runner(struct node_exec *x);
 /* The runner does not end although everything was said. */
 void claw_on_late(uv_timer_t *timer);
 

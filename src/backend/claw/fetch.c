@@ -203,9 +203,9 @@ static int take_apart(const char *url, char **ret_host, uint16_t *ret_port, stru
 	/* A backslash is a slash to some who read URLs, and none to others. */
 	if (!at || len == 0 || strlen(url) > URL_MAX || memchr(at, '@', len) || strpbrk(url, "\\ \t\r\n") ||
 	    host_port_parse(at, len, tls ? 443 : 80, &host, ret_port) < 0) {
-		int r = err_set(e, ERR_INPUT, EINVAL, "%.300s: no URL of http or https that can be read", url);
+		(void)err_set(e, ERR_INPUT, EINVAL, "%.300s: no URL of http or https that can be read", url);
 		err_hint(e, "write https://HOST/PATH, without a user and password");
-		return r;
+		return -EINVAL;
 	}
 	*ret_host = xstrdup(host.text);
 	return 0;
@@ -226,7 +226,7 @@ static int request(struct fetch *f, struct err *e)
 	const struct http_callbacks cb = {.on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = f};
 	auto_free char *host = NULL;
 	auto_strv resolve_to = {0};
-	uint16_t port;
+	uint16_t port = 0;
 	int r = take_apart(f->url, &host, &port, e);
 
 	if (r == 0)

@@ -23,8 +23,10 @@ void claw_fail(struct node_exec *x, const struct err *e)
 	x->over = true;
 	claw_serve_none(x);
 	if (x->runner) {
+		/* TERM first: without a sandbox only the runner itself can end all that its tools started. */
 		runner_stop(x->runner);
-		runner_signal(x->runner, SIGKILL);
+		runner_signal(x->runner, SIGTERM);
+		(void)uv_timer_start(&x->timer, claw_on_late, CLAW_END_MS, 0);
 	}
 }
 
@@ -63,35 +65,37 @@ void claw_send(struct node_exec *x, const char *type, const char *id, json_t *da
 
 /* --- requests under way --- */
 
-static void take_out(const struct claw_serving *s)
+static void forget(struct claw_serving *s)
+{
+	s->x->n_serving--;
+	free(s->id);
+	free(s->name);
+	free(s);
+}
+
+void claw_served(struct claw_serving *s)
 {
 	struct claw_serving **p = &s->x->serving;
 
 	while (*p != s)
 		p = &(*p)->next;
 	*p = s->next;
-	s->x->n_serving--;
-}
-
-void claw_served(struct claw_serving *s)
-{
-	take_out(s);
-	free(s->id);
-	free(s->name);
-	free(s);
+	forget(s);
 }
 
 void claw_serve_none(struct node_exec *x)
 {
-	while (x->serving) {
-		struct claw_serving *s = x->serving;
+	struct claw_serving *s;
+
+	while ((s = x->serving)) {
+		x->serving = s->next;
 		if (s->call)
 			llm_call_cancel(s->call);
 		if (s->op)
 			mcp_cancel(s->op);
 		if (s->fetch)
 			fetch_cancel(s->fetch);
-		claw_served(s);
+		forget(s);
 	}
 }
 

@@ -42,9 +42,10 @@ static void on_called(void *arg, const struct mcp_result *r, const struct err *e
 {
 	struct claw_serving *s = arg;
 	const char *text = r && r->text ? r->text : "";
+	const char *failure = r && r->is_error ? (*text ? text : "the tool failed") : NULL;
 
 	s->op = NULL;
-	answer(s, text, strlen(text), e ? e->msg : r->is_error ? (*text ? text : "the tool failed") : NULL);
+	answer(s, text, strlen(text), e ? e->msg : failure);
 }
 
 static bool is_offered(const struct node_exec *x, const char *name)
