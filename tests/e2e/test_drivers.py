@@ -10,7 +10,7 @@ import signal
 import pytest
 
 import engines
-from conftest import AM_ROOT, ROOT, of_type
+from conftest import ROOT, of_type
 
 DRIVERS = ['native', 'docker', 'rootless']
 ALL = [*DRIVERS, 'podman']  # where podman as root has something of its own
@@ -102,14 +102,10 @@ def test_events(place):
         assert [(r['uid'], r['gid']) for r in remap] == [(place.user.uid, place.user.gid)] and 'reason' in remap[0]
 
 
-needs_world = pytest.mark.skipif(not AM_ROOT, reason='needs root: the test server is in a network namespace')
-
-
 def wget(host, port, path='/x'):
     return f'busybox timeout 5 busybox wget -q -O - http://{host}:{port}{path} 2>&1'
 
 
-@needs_world
 def test_allowed_host_goes_through_the_proxy(place):
     place.run(wget('good.test', place.port), flags=('--resolve', 'good.test:127.0.0.1'),
               block=place.block(network='allowlist', rules=['good.test']))
@@ -121,7 +117,6 @@ def test_allowed_host_goes_through_the_proxy(place):
     assert [(h['host'], h['allowed'], h['blocked']) for h in hosts] == [('good.test', 1, 0)]
 
 
-@needs_world
 def test_refused_host_is_an_event(place):
     place.run(wget('evil.test', place.port) + '; exit 0', flags=('--resolve', 'evil.test:127.0.0.1'),
               block=place.block(network='allowlist', rules=['good.test']))
@@ -137,13 +132,13 @@ def gateways(world):
     return [a for a in re.findall(r'inet ([0-9.]+)', text) if a != '127.0.0.1']
 
 
-@needs_world
 @everywhere
 def test_nothing_is_reached_past_the_proxy(place):
     """Each address answers an open sandbox, and none one with a policy: not the bridge, not the metadata service."""
+    port = place.port
     direct = 'unset http_proxy HTTP_PROXY all_proxy ALL_PROXY; '
     addresses = sorted(set(gateways(place.user.world)) | {engines.METADATA})
-    script = direct + '; '.join(f'echo "{a}: $({wget(a, place.port)})"' for a in addresses)
+    script = direct + '; '.join(f'echo "{a}: $({wget(a, port)})"' for a in addresses)
     names = 'busybox nslookup good.test 2>&1; busybox ip -o link | busybox grep -vc LOOPBACK'
     place.run(script)
     reached = place.outputs()['t0']
@@ -155,7 +150,6 @@ def test_nothing_is_reached_past_the_proxy(place):
     assert 'Name:' not in out['t1']
 
 
-@needs_world
 @everywhere
 def test_open_network(place):
     place.run(wget(engines.METADATA, place.port))
