@@ -1,8 +1,8 @@
 """The real agents' programs, from npm, in the versions that were tried; and workflows that use them.
 
 They are installed once into $XDG_CACHE_HOME/iterion-tests (~/.cache/iterion-tests) and linked from there to a folder
-that anybody may read. What cannot be had is a skip. The program itself is used, not the package's script that starts
-it: it needs nothing else.
+that anybody may read. What cannot be had is a skip. ITERION_TEST_CLAUDE and ITERION_TEST_CODEX name other versions. The
+program itself is used, not the package's script that starts it: it needs nothing else.
 """
 import fcntl
 import os
@@ -11,7 +11,8 @@ import subprocess
 
 from conftest import skip
 
-VERSIONS = {'claude': ('@anthropic-ai/claude-code', '2.1.197'), 'codex': ('@openai/codex', '0.171.0')}
+VERSIONS = {'claude': ('@anthropic-ai/claude-code', os.environ.get('ITERION_TEST_CLAUDE', '2.1.197')),
+            'codex': ('@openai/codex', os.environ.get('ITERION_TEST_CODEX', '0.171.0'))}
 MACHINE = {'x86_64': 'x64', 'aarch64': 'arm64'}.get(os.uname().machine)
 TRIPLE = {'x64': 'x86_64-unknown-linux-musl', 'arm64': 'aarch64-unknown-linux-musl'}.get(MACHINE)
 PLACES = {'claude': f'@anthropic-ai/claude-code-linux-{MACHINE}', 'codex': f'@openai/codex-linux-{MACHINE}/vendor/{TRIPLE}'}

@@ -117,7 +117,7 @@ def test_in_the_sandbox(place):
     with Provider({'turns': [shell('echo hi > f; env > env'), {'text': '{"n":1,"word":"x"}'}]}) as p:
         place.run(p, sandbox=True, env={'ITERION_CODEX_SANDBOXED': '1'}, host='api.test')
     assert place.output('work') == {'n': 1, 'word': 'x'} and place.file('f') == 'hi\n'
-    assert 'HTTPS_PROXY=' in place.file('env')
+    assert 'HTTPS_PROXY=' in place.file('env') and KEY not in place.file('env')
     started, = of_type(place.user.events(), 'delegate_started')
     assert started['permission_mode'] == 'danger-full-access' and started['sandboxed']
     summary = of_type(place.user.events(), 'network_summary')[0]['hosts']

@@ -68,6 +68,8 @@ void codex_arguments(const struct codex_wish *w, struct strv *argv)
 		strv_add(argv, always[i]);
 	add_setting(argv, "analytics.enabled=false");
 	add_setting(argv, "check_for_update_on_startup=false");
+	/* Its commands need no key. */
+	add_setting(argv, "shell_environment_policy.exclude=[\"CODEX_API_KEY\"]");
 	if (w->base_url)
 		add_provider(argv, w->base_url);
 	if (w->node->reasoning_effort.s)

@@ -19,7 +19,7 @@
 
 #define ALWAYS                                                                                                         \
 	"exec|--json|--skip-git-repo-check|--disable|plugins|-c|analytics.enabled=false|-c|"                           \
-	"check_for_update_on_startup=false|"
+	"check_for_update_on_startup=false|-c|shell_environment_policy.exclude=[\"CODEX_API_KEY\"]|"
 
 static void arguments(void **state)
 {
