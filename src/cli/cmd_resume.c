@@ -37,14 +37,15 @@ struct resume_opts {
 	struct sandbox_flags sandbox;
 };
 
-/* The flags that the user gave, and for those that are missing what the run had, unless its block said it. */
+/* The flags that the user gave, and for those that are missing what the run had, unless its block said it, or nobody:
+ * "none" as a flag would have a say against the blocks of nodes. */
 static struct sandbox_flags sandbox_of(const struct resume_opts *o, const json_t *record)
 {
 	const json_t *was = json_object_get(record, "sandbox");
 	const char *mode = json_get_str(was, "mode"), *source = json_get_str(was, "source");
 	struct sandbox_flags f = o->sandbox;
 
-	if (!mode || !source || str_starts(source, "workflow"))
+	if (!mode || !source || str_starts(source, "workflow") || str_eq(source, "default"))
 		return f;
 	if (!f.mode)
 		f.mode = mode;

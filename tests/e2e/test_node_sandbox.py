@@ -160,6 +160,18 @@ def test_in_a_run_without_one(user, head, flags):
     assert started(events) == [('b', ['b'])]
 
 
+def test_a_resumed_run_keeps_it(me):
+    """Nobody said anything about the run: that must not become a word against the node's block."""
+    me.file('main.bot', workflow(tool('a', 'true'), tool('b', f'{NS}; echo $X; [ -e go ]', 'env:', '  X: "b"'),
+                                 names='ab', head=''))
+    me.ok('run', 'main.bot', *NATIVE, code=1)
+    me.file('go', '')
+    me.ok('resume', '--last', *NATIVE)
+    ns, x, _ = output(me.events(), 'b').split('\n')
+    assert x == 'b' and ns != os.readlink('/proc/self/ns/mnt')
+    assert started(me.events()) == 2 * [('b', ['b'])]
+
+
 def test_that_cannot_start_fails_its_node(user):
     user.file('main.bot', workflow(tool('a', 'true'), tool('b', 'echo ran', 'post_create: "test -e fixed"'),
                                    tool('c', 'true'), names='abc'))
