@@ -3,11 +3,13 @@
  * The engine's program has the three descriptors and passes the bytes on. It does not pass signals on, so a shell in
  * the container first notes its own process number in a file and then becomes the program; a signal is an exec of its
  * own that reads the number. The environment goes by a file without a name, for the same reason as the container's own;
- * what such a file cannot hold, a value of several lines, goes through the environment of the engine's program, by
- * name.
+ * podman without root has a user namespace, from where it cannot open such a one, and gets one with a name, which is
+ * there as long as the program. What a file cannot hold, a value of several lines, goes through the environment of the
+ * engine's program, by name; but for names that would steer that program itself, which runs on the host.
  *
- * How the program ended is known only as the exit code that the engine reports: a signal shows as 128 and its number.
- */
+ * How the program ended is known only as the exit code that the engine reports: a signal shows as 128 and its number. A
+ * SIGKILL that nobody here sent may be the end of the whole container, which is another thing to the run: then the
+ * engine is asked whether the container is still there. */
 #include "container_priv.h"
 
 #include <base/buf.h>
@@ -36,8 +38,11 @@ struct engine_exec {
 	pid_t pid;
 	int pidfd;
 	int env_fd;
+	char *env_file; /* its name, when it has one */
 	int tty;
 	bool lost;
+	bool ended;  /* its process is gone; only how it ended is still asked for */
+	bool killed; /* it got SIGKILL from us */
 	uv_poll_t exit;
 	struct exec_status status;
 };
@@ -56,6 +61,9 @@ static void exec_free(struct engine_exec *x)
 {
 	close_quietly(x->pidfd);
 	close_quietly(x->env_fd);
+	if (x->env_file)
+		(void)unlink(x->env_file);
+	free(x->env_file);
 	close_quietly(x->tty);
 	free(x);
 }
@@ -69,6 +77,43 @@ static void on_closed(uv_handle_t *h)
 		x->base.done(x->base.arg, &x->status);
 	exec_free(x);
 	container_idle(c);
+}
+
+static void close_exec(struct engine_exec *x)
+{
+	if (!x->lost)
+		forget(x);
+	uv_close((uv_handle_t *)&x->exit, on_closed);
+}
+
+static void on_asked(void *arg, const struct cli_result *r)
+{
+	struct engine_exec *x = arg;
+	struct container *c = x->owner;
+	struct err e = ERR_INIT;
+
+	if (!x->lost && !(cli_ok(r) && str_starts(r->out, "true"))) {
+		(void)err_set(&e, ERR_SANDBOX, ECHILD, "the sandbox ended while the run went on");
+		err_hint(&e, "It was removed from outside or ran out of memory: see the engine's log.");
+		container_lost(c, &e);
+	}
+	close_exec(x);
+	container_idle(c);
+}
+
+/* False when that could not be asked. */
+static bool ask_alive(struct engine_exec *x)
+{
+	struct container *c = x->owner;
+	const char *const argv[] = {c->program, "inspect", "--type=container", "--format", "{{.State.Running}}",
+				    c->name,	NULL};
+	const struct cli_opts o = {.argv = argv, .stdin_fd = -1, .out_limit = 16, .timeout_ms = SIGNAL_MS};
+
+	uv_poll_stop(&x->exit);
+	if (cli_start(c->loop, &o, on_asked, x, NULL, NULL) < 0)
+		return false;
+	c->busy++;
+	return true;
 }
 
 static void on_ended(uv_poll_t *poll, int status, int events)
@@ -85,9 +130,10 @@ static void on_ended(uv_poll_t *poll, int status, int events)
 		.end = by_signal ? EXEC_SIGNALED : EXEC_EXITED,
 		.code = by_signal && !st.signaled ? st.code - 128 : st.code,
 	};
-	if (!x->lost)
-		forget(x);
-	uv_close((uv_handle_t *)&x->exit, on_closed);
+	x->ended = true;
+	if (!x->lost && !x->killed && by_signal && x->status.code == SIGKILL && ask_alive(x))
+		return;
+	close_exec(x);
 }
 
 void engine_exec_lose_all(struct container *c)
@@ -96,7 +142,8 @@ void engine_exec_lose_all(struct container *c)
 		struct engine_exec *x = c->execs;
 		c->execs = x->next;
 		x->lost = true;
-		(void)kill(-x->pid, SIGKILL);
+		if (!x->ended)
+			(void)kill(-x->pid, SIGKILL);
 		x->base.done(x->base.arg, &(struct exec_status){.end = EXEC_LOST});
 	}
 }
@@ -118,6 +165,7 @@ static void send_signal(struct exec *base, int sig)
 	struct engine_exec *x = (struct engine_exec *)base;
 	struct container *c = x->owner;
 	auto_free char *file = number_file(x);
+	x->killed |= sig == SIGKILL;
 	auto_free char *command =
 		xasprintf("p=$(cat %s) && { kill -%d -- -$p || kill -%d $p; } 2>/dev/null", file, sig, sig);
 	const char *const argv[] = {c->program, "exec", c->name, "sh", "-c", command, NULL};
@@ -138,6 +186,37 @@ static void resize(struct exec *base, unsigned rows, unsigned cols)
 
 static const struct exec_ops exec_ops = {.signal = send_signal, .resize = resize};
 
+/* Whether the variable means something to the engine's program, its loader or its language's run-time. */
+static bool steers_program(const char *entry)
+{
+	static const char *const words[] = {
+		"LD_",	   "GLIBC_",	"GCONV_PATH", "GODEBUG",   "PATH=",  "HOME=",	"TMPDIR", "XDG_",
+		"DOCKER_", "CONTAINER", "BUILDAH_",   "REGISTRY_", "NOTIFY", "LISTEN_", "DBUS_",  "_CONTAINERS"};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (str_starts(entry, words[i]))
+			return true;
+	return false;
+}
+
+static int named_file(struct engine_exec *x)
+{
+	const char *own = getenv("XDG_RUNTIME_DIR");
+	auto_free char *path = xasprintf("%s/iterion-env-XXXXXX", own && *own == '/' ? own : "/dev/shm");
+
+	x->env_fd = mkostemp(path, O_CLOEXEC);
+	if (x->env_fd < 0)
+		return -errno;
+	x->env_file = TAKE_PTR(path);
+	return 0;
+}
+
+static int nameless_file(struct engine_exec *x)
+{
+	x->env_fd = memfd_create("iterion-env", MFD_CLOEXEC);
+	return x->env_fd < 0 ? -errno : 0;
+}
+
 /* The variables' two ways: lines of a file, and names whose values the engine's program has in its own environment. */
 static int add_env(struct engine_exec *x, const char *const *env, struct strv *argv, struct strv *own, struct err *e)
 {
@@ -149,18 +228,25 @@ static int add_env(struct engine_exec *x, const char *const *env, struct strv *a
 				return err_set(e, ERR_INPUT, E2BIG, "the environment is over %d bytes", ENV_LIMIT);
 			continue;
 		}
+		if (steers_program(*v)) {
+			int bad = err_set(e, ERR_INPUT, EINVAL, "the variable %.*s holds a line break",
+					  (int)strcspn(*v, "="), *v);
+			err_hint(e, "Give it one line: iterion-guest does not run in this image, and without it such a "
+				    "value cannot be handed over safely.");
+			return bad;
+		}
 		strv_add(argv, "--env");
 		strv_take(argv, xstrndup(*v, strcspn(*v, "=")));
 		strv_add(own, *v);
 	}
-	x->env_fd = memfd_create("iterion-env", MFD_CLOEXEC);
-	if (x->env_fd < 0)
-		return err_sys(e, errno, "make the environment file");
-	int r = fd_write_all(x->env_fd, buf_str(&text), text.len);
+	int r = x->owner->engine->keep_id && getuid() != 0 ? named_file(x) : nameless_file(x);
+	if (r < 0)
+		return err_sys(e, -r, "make the environment file");
+	r = fd_write_all(x->env_fd, buf_str(&text), text.len);
 	if (r < 0)
 		return err_sys(e, -r, "write the environment file");
 	strv_add(argv, "--env-file");
-	strv_take(argv, xasprintf("/proc/%d/fd/%d", getpid(), x->env_fd));
+	strv_take(argv, x->env_file ? xstrdup(x->env_file) : xasprintf("/proc/%d/fd/%d", getpid(), x->env_fd));
 	return 0;
 }
 

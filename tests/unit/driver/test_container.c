@@ -51,7 +51,7 @@ static const char script[] =
 	"exec) while [ \"$1\" != sh ]; do [ \"$1\" != --env-file ] || cp \"$2\" exec-env; shift; done\n"
 	"	c=$(printf %s \"$3\" | sed \"s#/tmp/#$FAKE/#\"); shift 3; exec sh -c \"$c\" \"$@\" ;;\n"
 	"ps) [ ! -e left ] || echo 0123456789abcdef ;;\n"
-	"inspect) cat left ;;\n"
+	"inspect) case \"$*\" in *State.Running*) [ ! -e made ] || echo true ;; *) cat left ;; esac ;;\n"
 	"rm) rm -f made left ;;\n"
 	"esac\n";
 
@@ -198,6 +198,25 @@ static void test_no_guest(void **state)
 		has(calls, "rm --force iterion-r");
 		tear_down(&f);
 	}
+}
+
+/* A program that was killed with its whole container was lost, not ended. */
+static void test_container_dies_under_a_program(void **state)
+{
+	struct fake f;
+
+	(void)state;
+	set_up(&f);
+	put(&f, "image", "");
+	put(&f, "refuse", "exec format error\n");
+	start(&f, false);
+	assert_true(f.s.ready);
+	auto_free char *command = xasprintf("rm %s/made; kill -9 $$", f.dir);
+	struct exec_status st = sandboxed_sh(&f.s, command, NULL, 0);
+	assert_int_equal(st.end, EXEC_LOST);
+	assert_true(f.s.lost);
+	sandboxed_end(&f.s);
+	tear_down(&f);
 }
 
 static void test_policy_needs_the_guest(void **state)
@@ -365,6 +384,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_no_guest),
+		cmocka_unit_test(test_container_dies_under_a_program),
 		cmocka_unit_test(test_policy_needs_the_guest),
 		cmocka_unit_test(test_pull_is_told),
 		cmocka_unit_test(test_name_in_use),
