@@ -485,6 +485,7 @@ static const struct {
 	{"node_started", true, node_started},
 	{"node_finished", true, node_finished},
 	{"node_recovery", true, node_trouble},
+	{"delegate_warning", true, sandbox_warning},
 	{"delegate_retry", true, node_retries},
 	{"llm_retry", true, node_retries},
 	{"human_input_requested", true, node_waits},

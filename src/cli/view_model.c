@@ -416,6 +416,7 @@ static const struct {
 	{"sandbox_skipped", sandbox_skipped, NULL},
 	{"sandbox_pull_progress", pull_progress, NULL},
 	{"sandbox_warning", warning, NULL},
+	{"delegate_warning", warning, NULL},
 	{"worktree_created", worktree_created, NULL},
 	{"worktree_merged", worktree_merged, NULL},
 	{"worktree_kept", worktree_kept, NULL},

@@ -126,7 +126,7 @@ def test_in_the_sandbox(place):
 
 def test_a_repair_and_an_open_schema(mine):
     """The schema of any value cannot be given to the provider, so it stands in the prompt."""
-    mine.write(agent('work', 'output: open'), ['work -> done'])
+    mine.write(agent('work', 'output: open', 'tools: [Read]', 'tool_max_steps: 3'), ['work -> done'])
     with Provider({'turns': [{'text': 'I think it is 5.'}, {'text': 'Here: {"n": 5}'}]}) as p:
         mine.run(p)
         calls = p.calls()
@@ -135,6 +135,8 @@ def test_a_repair_and_an_open_schema(mine):
     assert 'cannot be used' in json.dumps(calls[1]['body']['input'])
     assert 'I think it is 5.' in json.dumps(calls[1]['body']['input'])
     finished, = of_type(mine.user.events(), 'node_finished')
+    warning, = of_type(mine.user.events(), 'delegate_warning')
+    assert 'does not know tools, tool_max_steps' in warning['message']
     assert finished['formatting_pass_used'] and finished['parse_fallback'] and finished['_tokens'] == 30
 
 

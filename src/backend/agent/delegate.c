@@ -2,8 +2,8 @@
  *
  *     begin -> enter the room -> launch -> ended -> (launch again) -> leave the room -> answer
  *
- * A program that says that the provider refuses at the moment is started again, after a wait, in the conversation that it
- * had; one whose output the engine does not take is told what is wrong with it, once. Every step looks first whether
+ * A program that says that the provider refuses at the moment is started again, after a wait, in the conversation that
+ * it had; one whose output the engine does not take is told what is wrong with it, once. Every step looks first whether
  * the node was cancelled. Nothing ever ends the node from within start or cancel: the answer comes from the loop, after
  * the program, its leftovers and its files are gone. */
 #include "delegate_priv.h"
@@ -17,6 +17,7 @@
 #include <base/mem.h>
 #include <base/path.h>
 #include <driver/session.h>
+#include <dsl/ast.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -87,6 +88,38 @@ static void emit_started(const struct node_exec *x, const char *program)
 	json_put_str(d, "session", x->why);
 	json_put_str(d, "session_id", x->resume);
 	x->cb.on_event(x->cb.arg, "delegate_started", d);
+}
+
+/* What the node says and the program does not know must not be left out silently. */
+static void warn_of_ignored(const struct node_exec *x)
+{
+	const struct dsl_node *n = x->task.agent->node;
+	const struct {
+		bool set;
+		unsigned kind;
+		const char *name;
+	} rows[] = {
+		{n->kind != DSL_HUMAN && n->interaction.v > DSL_INTERACT_NONE, IGNORES_INTERACTION, "interaction"},
+		{n->compaction.pos.line > 0, IGNORES_COMPACTION, "compaction"},
+		{n->tools.pos.line > 0, IGNORES_TOOLS, "tools"},
+		{n->tool_policy.pos.line > 0, IGNORES_TOOLS, "tool_policy"},
+		{n->tool_max_steps.set, IGNORES_TOOLS, "tool_max_steps"},
+		{n->max_tokens.set, IGNORES_TOOLS, "max_tokens"},
+		{n->mcp.pos.line > 0, IGNORES_TOOLS, "mcp"},
+	};
+	auto_buf names = BUF_INIT(1024);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].set && (x->ops->ignores & rows[i].kind))
+			(void)buf_printf(&names, "%s%s", names.len ? ", " : "", rows[i].name);
+	if (names.len == 0)
+		return;
+	json_t *d = json_object();
+	auto_free char *text = xasprintf("node %s: the backend %s does not know %s, and works without", x->task.node_id,
+					 x->ops->backend, buf_str(&names));
+	json_put_str(d, "code", "ignored_properties");
+	json_put_str(d, "message", text);
+	x->cb.on_event(x->cb.arg, "delegate_warning", d);
 }
 
 static int check_arguments(const struct node_exec *x, struct err *e)
@@ -166,6 +199,8 @@ static void begin(uv_timer_t *t)
 	struct node_exec *x = t->data;
 	bool wait = false;
 
+	if (!x->cancelled)
+		warn_of_ignored(x);
 	if (x->cancelled)
 		delegate_finish(x);
 	else if (room_enter(&x->room, on_entered, x, &wait, &x->err) < 0)

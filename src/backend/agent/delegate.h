@@ -16,10 +16,17 @@ struct agent_child;
 
 enum { DELEGATE_LINE_MAX = 16 * 1024 * 1024, DELEGATE_INPUT_MAX = 16 * 1024 * 1024 };
 
+enum {
+	IGNORES_INTERACTION = 1 << 0,
+	IGNORES_COMPACTION = 1 << 1,
+	IGNORES_TOOLS = 1 << 2, /* and tool_policy, tool_max_steps, max_tokens, mcp */
+};
+
 struct delegate_ops {
 	const char *backend; /* its name */
 	const struct backend_program *program;
 	const char *words;     /* "claude", in errors */
+	unsigned ignores;      /* IGNORES_…: what a node may say and means nothing to it */
 	const char *get_hint;  /* how to install it */
 	const char *auth_hint; /* what to do when the provider refuses the key */
 	/* Once, before anything runs: the files (room_add), the words to hide (x->secrets), the environment (x->env,
