@@ -27,6 +27,8 @@ TOOLS = [
     {'name': 'crash_once', 'description': 'Ends the server the first time.', 'inputSchema': TEXT,
      'annotations': HARMLESS},
     {'name': 'hang', 'description': 'Never answers.', 'inputSchema': NOTHING},
+    {'name': 'deaf', 'description': 'Reads nothing any more.', 'inputSchema': NOTHING},
+    {'name': 'flood', 'description': 'Asks for ever, and reads no answer.', 'inputSchema': NOTHING},
     {'name': 'slow', 'description': 'Answers after n reports of progress.', 'inputSchema':
         {'type': 'object', 'properties': {'n': {'type': 'integer'}, 'pause': {'type': 'number'}}}},
     {'name': 'huge', 'description': 'Answers with n bytes.', 'inputSchema':
@@ -128,6 +130,13 @@ class Server:
 
     def tool_hang(self, m, given, send, answer):
         pass
+
+    def tool_deaf(self, m, given, send, answer):
+        signal.pause()
+
+    def tool_flood(self, m, given, send, answer):
+        while True:
+            send(json.dumps({'jsonrpc': '2.0', 'id': 'x' * 200, 'method': 'ping'}))
 
     def tool_slow(self, m, given, send, answer):
         def work():

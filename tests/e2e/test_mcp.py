@@ -97,7 +97,7 @@ def test_a_server_on_the_host(place, sandbox):
     assert json.loads(results[2]) == {'sum': 3}
     assert all(re.fullmatch(r'[a-zA-Z0-9_-]{1,64}', name) for name in offered), offered
     started, = of_type(place.user.events(), 'mcp_server_started')
-    assert started['server'] == 'test' and started['where'] == 'host' and started['tools'] == 17
+    assert started['server'] == 'test' and started['where'] == 'host' and started['tools'] == 19
     assert gone(where['pid'])
 
 
@@ -112,6 +112,46 @@ def test_a_server_inside(place):
     env = json.loads(results[2])
     assert 'https_proxy' in env and KEY not in json.dumps(env)
     assert of_type(place.user.events(), 'mcp_server_started')[0]['where'] == 'sandbox'
+
+
+SHELL_SERVER = r"""
+while read -r line
+do
+  case $line in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}';;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"look"}]}}';;
+    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"%s %s"}]}}\n' \
+                        "$(cat /etc/from-image 2>/dev/null)" "$FROM_BLOCK";;
+  esac
+done
+"""
+
+
+@pytest.mark.parametrize('driver', ['native', 'docker', 'rootless'])
+def test_inside_with_every_driver(driver, place_of):
+    """In a container the server is a program of its image."""
+    with place_of(driver) as p:
+        p.user.file('server.sh', SHELL_SERVER)
+        p.user.file('main.bot', 'mcp_server sh:\n  transport: stdio\n  command: "sh"\n  args: ["server.sh"]\n'
+                    '  sandboxed: true\n\nprompt task:\n  Do it.\n\nagent work:\n  model: "claude-sonnet-4-5"\n'
+                    '  backend: "claw"\n  user: task\n\nworkflow w:\n  entry: work\n' +
+                    p.block('env:', '  FROM_BLOCK: "block"') + '  work -> done\n')
+        # The user's network is one of his own, so the provider runs in it.
+        with open(os.path.join(HERE, 'provider.py'), 'rb') as f:
+            program = p.user.file(os.path.join(p.user.base, 'provider.py'), f.read())
+        script = p.user.file(os.path.join(p.user.base, 'script'), json.dumps({'turns': [use('sh.look'), {'text': 'done'}]}))
+        log = os.path.join(p.user.base, 'log')
+        model = p.user.popen('/usr/bin/python3', program, '--port', '0', '--script', script, '--log', log)
+        try:
+            url = f'http://127.0.0.1:{json.loads(model.stdout.readline())["port"]}'
+            p.user.ok('run', 'main.bot', *p.flags, env={'ANTHROPIC_API_KEY': KEY, 'ANTHROPIC_BASE_URL': url})
+        finally:
+            model.kill()
+            model.communicate()
+        with open(log, encoding='utf-8') as f:
+            last = json.loads(f.readlines()[-1])['body']['messages'][-1]['content'][0]
+        assert text_of(last) == ('yes block' if p.engine else ' block')
+        assert of_type(p.user.events(), 'mcp_server_started')[0]['where'] == 'sandbox'
 
 
 def test_nothing_of_the_workspace_runs_outside(mine):

@@ -268,10 +268,12 @@ static int send_line(struct mcp_link *base, const char *text, size_t len, int64_
 	if (l->over || l->closing || l->reason.kind != ERR_NONE)
 		return err_set(e, ERR_NODE, EPIPE, "MCP server %s: it is ending", l->spec->name);
 	if (uv_stream_get_write_queue_size(in) + len > QUEUE_MAX) {
-		int r = err_set(e, ERR_NODE, ENOBUFS, "MCP server %s: it does not read what it is sent", l->spec->name);
-		err_hint(e, "look why the server hangs; it is started again when it is needed");
-		if (e)
-			give_up(l, e);
+		struct err deaf = ERR_INIT;
+		int r = err_set(&deaf, ERR_NODE, ENOBUFS, "MCP server %s: it does not read what it is sent",
+				l->spec->name);
+		err_hint(&deaf, "look why the server hangs; it is started again when it is needed");
+		give_up(l, &deaf);
+		err_copy(e, &deaf);
 		return r;
 	}
 	struct write *w = xmalloc(sizeof *w + len + 1);

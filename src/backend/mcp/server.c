@@ -111,7 +111,8 @@ void server_down(struct mcp_server *s, const struct err *e)
 	(void)uv_timer_stop(&s->timer);
 	forget_talk(s);
 	link_close(s->link);
-	log_warn("%s", why.msg);
+	if (!s->stopping)
+		log_warn("%s", why.msg);
 	if (!s->stopping && !started)
 		emit_failed(s, &why);
 	if (!started)

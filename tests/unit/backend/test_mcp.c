@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { TOOLS = 19 }; /* that the server has */
+
 struct fixture {
 	uv_loop_t loop;
 	char *top;
@@ -255,7 +257,7 @@ static void test_handshake(void **state)
 	(void)state;
 	setup(&f, "", STDIO("one", "") STDIO("two", "\"--name\", \"zwei\", \"--noise\""));
 	begin(&f, false);
-	assert_int_equal(list(&f), 34);
+	assert_int_equal(list(&f), 2 * TOOLS);
 	assert_true(has_tool(&f, "mcp.one.echo"));
 	assert_true(has_tool(&f, "mcp.two.echo"));
 	const json_t *first = json_array_get(f.tools, 0);
@@ -326,7 +328,7 @@ static void test_paging(void **state)
 	teardown(&f);
 	setup(&f, "", STDIO("one", "\"--page\", \"7\", \"--more\", \"30\""));
 	begin(&f, false);
-	assert_int_equal(list(&f), 47);
+	assert_int_equal(list(&f), TOOLS + 30);
 	assert_true(has_tool(&f, "mcp.one.more_29"));
 	teardown(&f);
 }
@@ -344,8 +346,8 @@ static void test_too_many(void **state)
 	/* 16 KiB of each description are kept, and 1 MiB of all: the others are left out. */
 	setup(&f, "", STDIO("one", "\"--more\", \"100\", \"--wordy\", \"20000\""));
 	begin(&f, false);
-	assert_int_equal(list(&f), 17 + 63);
-	const json_t *wordy = json_array_get(f.tools, 17);
+	assert_int_equal(list(&f), TOOLS + 63);
+	const json_t *wordy = json_array_get(f.tools, TOOLS);
 	assert_int_equal(strlen(json_get_str(wordy, "description")), 16 * 1024);
 	teardown(&f);
 }
@@ -496,6 +498,34 @@ static void test_hostile(void **state)
 	teardown(&f);
 }
 
+/* What it does not read waits within bounds, also our answers to what it asks. */
+static void test_deaf(void **state)
+{
+	struct fixture f;
+	struct mcp_op *op;
+	auto_buf text = BUF_INIT(4 * 1024 * 1024);
+
+	(void)state;
+	for (size_t i = 0; i < 3 * 1024 * 1024; i++)
+		(void)buf_putc(&text, 'x');
+	auto_json large = json_pack("{s:s}", "text", buf_str(&text));
+	auto_json nothing = json_object();
+	setup(&f, "", STDIO("one", ""));
+	begin(&f, false);
+	assert_true(list(&f) > 0);
+	forget(&f);
+	assert_int_equal(mcp_call(&f.task, "mcp.one.deaf", nothing, 0, on_call, &f, &op, &f.err), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(mcp_call(&f.task, "mcp.one.add", large, 0, on_call, &f, &op, &f.err), 0);
+	wait_for(&f, 5);
+	assert_error(&f, "it does not read what it is sent");
+	call(&f, "mcp.one.flood", "{}");
+	assert_error(&f, "it does not read what it is sent");
+	call(&f, "mcp.one.echo", "{\"text\": \"fine\"}");
+	assert_string_equal(f.text, "fine");
+	teardown(&f);
+}
+
 static void test_unasked(void **state)
 {
 	struct fixture f;
@@ -505,9 +535,9 @@ static void test_unasked(void **state)
 	begin(&f, false);
 	call(&f, "mcp.one.ask", "{}");
 	assert_string_equal(f.text, "{\"sample\": -32601, \"ping\": {}}");
-	assert_int_equal(list(&f), 17);
+	assert_int_equal(list(&f), TOOLS);
 	call(&f, "mcp.one.change", "{}");
-	assert_int_equal(list(&f), 18);
+	assert_int_equal(list(&f), TOOLS + 1);
 	assert_true(has_tool(&f, "mcp.one.new"));
 	teardown(&f);
 }
@@ -530,7 +560,7 @@ static void test_refused(void **state)
 	assert_int_equal(count_events(&f, "mcp_server_started"), 0);
 	call(&f, "mcp.one.nosuch", "{}");
 	assert_error(&f, "it has no tool nosuch");
-	assert_int_equal(list(&f), 16);
+	assert_int_equal(list(&f), TOOLS - 1);
 	teardown(&f);
 }
 
@@ -616,7 +646,7 @@ static void test_project_sandboxed(void **state)
 			  " \"key\": {\"command\": \"" MCP_SERVER "\", \"env\": {\"K\": \"${ANTHROPIC_API_KEY}\"}},"
 			  " \"web\": {\"url\": \"http://127.0.0.1:1/${INSIDE}\"}, \"bad\": 3}}");
 	begin(&f, true);
-	assert_int_equal(list(&f), 17);
+	assert_int_equal(list(&f), TOOLS);
 	assert_true(has_tool(&f, "mcp.pj.echo"));
 	assert_int_equal(fake_session.execs, 1);
 	assert_int_equal(count_events(&f, "mcp_server_failed"), 3);
@@ -641,7 +671,7 @@ static void test_project_host(void **state)
 		"{\"mcpServers\": {\"one\": {\"command\": \"/bin/false\"}, \"no\": {\"command\": \"/bin/false\"}}}");
 	begin(&f, false);
 	/* The declared one wins; the one that fails is left out. */
-	assert_int_equal(list(&f), 17);
+	assert_int_equal(list(&f), TOOLS);
 	teardown(&f);
 	setup(&f, AUTOLOAD, "");
 	write_project(&f, "{");
@@ -739,7 +769,7 @@ static void test_http(void **state)
 		struct fixture f;
 		setup(&f, "", server);
 		begin(&f, false);
-		assert_int_equal(list(&f), 17);
+		assert_int_equal(list(&f), TOOLS);
 		call(&f, "mcp.web.echo", "{\"text\": \"over http\"}");
 		assert_string_equal(f.text, "over http");
 		call(&f, "mcp.web.huge", "{\"n\": 6000000}");
@@ -777,7 +807,7 @@ static void test_http_poll(void **state)
 	(void)state;
 	setup(&f, "", server);
 	begin(&f, false);
-	assert_int_equal(list(&f), 17);
+	assert_int_equal(list(&f), TOOLS);
 	call(&f, "mcp.web.echo", "{\"text\": \"later\"}");
 	assert_string_equal(f.text, "later");
 	/* The rest of one that never comes: given up, and cancelled. */
@@ -845,7 +875,7 @@ static void test_sse_transport(void **state)
 	(void)state;
 	setup(&f, "", server);
 	begin(&f, false);
-	assert_int_equal(list(&f), 17);
+	assert_int_equal(list(&f), TOOLS);
 	call(&f, "mcp.web.echo", "{\"text\": \"the old way\"}");
 	assert_string_equal(f.text, "the old way");
 	call(&f, "mcp.web.ask", "{}");
@@ -877,31 +907,19 @@ static void test_sse_elsewhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handshake),
-		cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_paging),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_crash),
-		cmocka_unit_test(test_repeat),
-		cmocka_unit_test(test_timeouts),
-		cmocka_unit_test(test_mute),
-		cmocka_unit_test(test_bad_timeout),
-		cmocka_unit_test(test_not_started),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_unasked),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_project_sandboxed),
-		cmocka_unit_test(test_project_host),
-		cmocka_unit_test(test_claude),
-		cmocka_unit_test(test_http),
-		cmocka_unit_test(test_http_poll),
-		cmocka_unit_test(test_http_session),
-		cmocka_unit_test(test_http_refused),
-		cmocka_unit_test(test_sse_transport),
-		cmocka_unit_test(test_sse_elsewhere),
+		cmocka_unit_test(test_handshake),     cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_paging),	      cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_versions),      cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_repeat),	      cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_mute),	      cmocka_unit_test(test_bad_timeout),
+		cmocka_unit_test(test_not_started),   cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_deaf),	      cmocka_unit_test(test_unasked),
+		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_stop),	      cmocka_unit_test(test_project_sandboxed),
+		cmocka_unit_test(test_project_host),  cmocka_unit_test(test_claude),
+		cmocka_unit_test(test_http),	      cmocka_unit_test(test_http_poll),
+		cmocka_unit_test(test_http_session),  cmocka_unit_test(test_http_refused),
+		cmocka_unit_test(test_sse_transport), cmocka_unit_test(test_sse_elsewhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
