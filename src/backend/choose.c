@@ -1,6 +1,6 @@
 /* Which backend an agent has. Credentials are only looked for, never read: what decides is whether a file or a variable
  * is there. Everything comes from the environment that the caller hands over. */
-#include <backend/backend.h>
+#include <backend/choose.h>
 #include <base/cleanup.h>
 #include <base/mem.h>
 #include <base/str.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "../store/tmp.h"
-#include <backend/backend.h>
+#include <backend/choose.h>
 #include <base/mem.h>
 #include <fcntl.h>
 #include <stdlib.h>
