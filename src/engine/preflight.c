@@ -3,6 +3,7 @@
 #include "engine_priv.h"
 #include "kinds.h"
 
+#include <backend/choose.h>
 #include <base/cleanup.h>
 #include <base/mem.h>
 

@@ -106,13 +106,3 @@ const struct backend_ops *backend_find(const char *name);
 /* Adds one (static) to those that are found by name; in place of one that has its name. At most BACKENDS_MAX. */
 enum { BACKENDS_MAX = 8 };
 void backend_register(const struct backend_ops *ops);
-
-/* Who says which backend a node has; NULL where nothing was said. */
-struct backend_wish {
-	const char *node;	/* its own backend: */
-	const char *workflow;	/* default_backend: */
-	const char *const *env; /* of the host, NULL-terminated */
-};
-/* The name of the backend: the node's, the workflow's, ITERION_DEFAULT_BACKEND, the first of ITERION_BACKEND_PREFERENCE
- * whose credentials are found on the host, else claw. *ret_source (static) says who decided. The caller frees. */
-char *backend_choose(const struct backend_wish *w, const char **ret_source) __attribute__((returns_nonnull));
