@@ -115,6 +115,11 @@ static int render_prompt(const struct engine *en, const struct branch *b, const 
 	return p && p->text.t ? render(en, b, &p->text, ret, e) : 0;
 }
 
+const char *activity_model(const struct dsl_node *n)
+{
+	return n->kind == DSL_HUMAN && n->interaction_model.s ? n->interaction_model.s : n->model.s;
+}
+
 static int prepare_agent(struct activity *a, const struct dsl_schema *schema, struct err *e)
 {
 	const struct branch *b = a->branch;
@@ -130,7 +135,7 @@ static int prepare_agent(struct activity *a, const struct dsl_schema *schema, st
 	a->agent = (struct agent_task){
 		.file = a->en->p.file,
 		.node = n,
-		.model = n->kind == DSL_HUMAN && n->interaction_model.s ? n->interaction_model.s : n->model.s,
+		.model = activity_model(n),
 		.system = a->system,
 		.user = a->user,
 		.input = b->input,

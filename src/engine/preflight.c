@@ -54,25 +54,24 @@ const struct backend_ops *engine_backend_of(const struct dsl_file *f, const stru
 	return preflight_backend(&p, n, &ops, NULL) == 0 ? ops : NULL;
 }
 
-/* What no backend can make good for. */
-static int check_agent(const struct dsl_node *n, struct err *e)
+/* A model that may ask a person instead of guessing needs a backend whose agents can wait for the answer. */
+static int check_asking(const struct dsl_node *n, const struct backend_ops *ops, struct err *e)
 {
-	int r = 0;
-
-	if (n->kind == DSL_HUMAN && n->interaction.v == DSL_INTERACT_LLM_OR_HUMAN) {
-		r = err_set(e, ERR_PREFLIGHT, ENOTSUP, "node %s: interaction: llm_or_human is not part of this build",
-			    n->name.s);
-		err_hint(e, "write `interaction: human` or `interaction: llm`");
-	}
+	if (n->kind != DSL_HUMAN || n->interaction.v != DSL_INTERACT_LLM_OR_HUMAN || str_eq(ops->name, "claw"))
+		return 0;
+	int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
+			"node %s: interaction: llm_or_human needs the backend claw, and %s is chosen", n->name.s,
+			ops->name);
+	err_hint(e, "write default_backend: \"claw\" in the workflow, or `interaction: human` or `interaction: llm`");
 	return r;
 }
 
 static int check_node(const struct engine_params *p, const struct dsl_node *n, struct err *e)
 {
 	const struct backend_ops *ops;
-	int r = check_agent(n, e);
+	int r = preflight_backend(p, n, &ops, e);
 
-	return r < 0 ? r : preflight_backend(p, n, &ops, e);
+	return r < 0 ? r : check_asking(n, ops, e);
 }
 
 static int check_file(const struct engine_params *p, struct err *e)

@@ -168,7 +168,8 @@ def test_refusals_for_good(mine, status, word):
 
 def test_no_key(mine):
     mine.write(agent(), sandbox='')
-    mine.user.fails('run', 'main.bot', code=1, says=('no key is set', 'ANTHROPIC_API_KEY'))
+    mine.user.fails('run', 'main.bot', code=2, says=('node work', 'no key is set', 'ANTHROPIC_API_KEY'))
+    assert not mine.user.runs()
 
 
 def test_an_answer_is_repaired_once(mine):

@@ -162,4 +162,14 @@ static void cancel(struct node_exec *x, enum node_cancel how)
 	}
 }
 
-const struct backend_ops backend_claw = {.name = "claw", .start = start, .cancel = cancel};
+static int check(const struct dsl_node *n, const char *model, const char *const *host_env, struct err *e)
+{
+	struct llm_target t = {0};
+	int r = llm_target_find(model, n->provider.s, host_env, &t, e);
+
+	if (r == 0)
+		llm_target_done(&t);
+	return r;
+}
+
+const struct backend_ops backend_claw = {.name = "claw", .start = start, .cancel = cancel, .check = check};

@@ -60,8 +60,9 @@ struct node_result {
 	json_t *details; /* for node_finished: exit_code, output_ref, stderr_ref, truncated…; borrowed, may be NULL */
 	bool resumable;	 /* a failure that resume may try again (the sandbox was lost) */
 	bool cancelled;	 /* it ended because of cancel */
-	/* Without an error: the agent has not ended, but wants to know something from a person: {"question", "options"?}
-	 * (hostile). The node is started again with the answer, in this process or another; borrowed, NULL: it ended. */
+	/* Without an error: the agent has not ended, but wants to know something from a person: {"question",
+	 * "options"?} (hostile). The node is started again with the answer, in this process or another; borrowed, NULL:
+	 * it ended. */
 	const json_t *question;
 	int64_t tokens;	 /* -1: the backend does not count */
 	double cost_usd; /* < 0: unknown */
@@ -95,6 +96,9 @@ struct backend_ops {
 	/* Whether its nodes run on the host although the run has a sandbox, because the program has one of its own; a
 	 * node with a sandbox of its own runs there all the same. NULL: never. */
 	bool (*on_host)(const char *const *host_env);
+	/* What can be known before anything runs: whether this node, with this model (NULL: none is named), could be
+	 * started here. NULL: nothing. */
+	int (*check)(const struct dsl_node *n, const char *model, const char *const *host_env, struct err *e);
 	const struct backend_program *program; /* that it starts (backend/share.h); NULL: none of its own */
 };
 
