@@ -38,10 +38,7 @@ int preflight_backend(const struct engine_params *p, const struct dsl_node *n, c
 	int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
 			"node %s: kind %s%s needs a backend that this build does not have: %s (%s)", n->name.s,
 			dsl_node_kind_name(n->kind), route_is_llm(n) ? " in mode llm" : "", name, source);
-	err_hint(
-		e,
-		"this build runs tool and compute nodes, human nodes with interaction: human, and routers of the modes "
-		"fan_out_all, condition and round_robin");
+	err_hint(e, "the backends are claude_code, codex and claw");
 	return r;
 }
 
