@@ -2,12 +2,14 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 from agents import KEY, everything_below, of_type
+from conftest import skip
 from provider import Provider
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -189,6 +191,28 @@ def test_the_projects_file_without_being_asked(mine):
     mine.write('', sandbox='')
     _, offered = mine.run([])
     assert not [name for name in offered if 'mcp' in name]
+
+
+def test_the_projects_file_and_a_node_on_the_host(mine):
+    """A node that the workflow takes out of the sandbox does not take the workspace's servers with it."""
+    mine.user.file('.mcp.json', json.dumps({'mcpServers': {'pj': {'command': '/usr/bin/python3', 'args': ['server.py']}}}))
+    mine.write('', 'sandbox: none', workflow='  mcp:\n    autoload_project: true\n')
+    _, offered = mine.run([])
+    assert not [name for name in offered if 'mcp' in name]
+    failed, = of_type(mine.user.events(), 'mcp_server_failed')
+    assert "outside of the run's sandbox" in failed['error']
+
+
+def test_in_a_worktree(mine):
+    """On the host a server starts where the nodes work."""
+    if not shutil.which('git'):
+        skip('git is not installed')
+    for args in (['init', '-q'], ['add', '.'], ['-c', 'user.name=t', '-c', 'user.email=t@example.org', 'commit', '-qm', 'x']):
+        p = mine.user.popen('git', *args)
+        assert p.communicate() and p.returncode == 0
+    mine.write(stdio('test'), sandbox='', workflow='  worktree: auto\n')
+    results, _ = mine.run([use('test.where', text='/')])
+    assert json.loads(results[0])['cwd'].startswith(os.path.join(mine.user.store, 'worktrees'))
 
 
 def test_filters(mine):
