@@ -52,9 +52,12 @@ const struct backend_ops *engine_backend_of(const struct dsl_file *f, const stru
 }
 
 /* A model that may ask a person instead of guessing needs a backend whose agents can wait for the answer. */
-static int check_asking(const struct dsl_node *n, const struct backend_ops *ops, struct err *e)
+static int check_asking(const struct dsl_file *f, const struct dsl_node *n, const struct backend_ops *ops,
+			struct err *e)
 {
-	if (n->kind != DSL_HUMAN || n->interaction.v != DSL_INTERACT_LLM_OR_HUMAN || str_eq(ops->name, "claw"))
+	int how = n->interaction.v ? n->interaction.v : f->workflow->interaction.v;
+
+	if (n->kind != DSL_HUMAN || how != DSL_INTERACT_LLM_OR_HUMAN || str_eq(ops->name, "claw"))
 		return 0;
 	int r = err_set(e, ERR_PREFLIGHT, ENOTSUP,
 			"node %s: interaction: llm_or_human needs the backend claw, and %s is chosen", n->name.s,
@@ -68,7 +71,7 @@ static int check_node(const struct engine_params *p, const struct dsl_node *n, s
 	const struct backend_ops *ops;
 	int r = preflight_backend(p, n, &ops, e);
 
-	return r < 0 ? r : check_asking(n, ops, e);
+	return r < 0 ? r : check_asking(p->file, n, ops, e);
 }
 
 static int check_file(const struct engine_params *p, struct err *e)

@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from provider import Provider
 from tmux import OURS, THEIRS, terminal  # noqa: F401  (a fixture)
 
 GO = 'while [ ! -e go ]; do sleep 0.05; done'
@@ -209,3 +210,70 @@ def test_stopped_and_continued(me, terminal):
     for field, text in (('ok', 'y'), ('size', 'small'), ('n', '3'), ('note', 'x')):
         answer(t, field, text)
     t.until('got true small 3')
+
+
+LLM = '''## strict-escape: on
+prompt ask:
+  Which channel?
+
+schema verdict:
+  channel: string [enum: "stable", "edge"]
+
+human release:
+  instructions: ask
+  interaction: llm_or_human
+  model: "claude-sonnet-4-5"
+  output: verdict
+
+tool t:
+  command: "echo got {{outputs.release.channel}}"
+
+workflow w:
+  default_backend: "claw"
+  entry: release
+  release -> t
+  t -> done
+'''
+UNSURE = {'turns': [{'tool': 'ask_user', 'input': {'question': 'WHICH-ONE?', 'options': ['stable', 'edge']}},
+                    {'structured': {'channel': 'edge'}}]}
+SURE = {'turns': [{'structured': {'channel': 'stable'}}]}
+
+
+def keys(p):
+    return {'ANTHROPIC_API_KEY': 'k' * 20, 'ANTHROPIC_BASE_URL': p.url}
+
+
+def test_a_model_that_is_sure_asks_nobody(me):
+    me.file('main.bot', LLM)
+    with Provider(SURE) as p:
+        me.ok('run', 'main.bot', env=keys(p))
+    assert not [e for e in me.events() if e['type'] == 'human_input_requested']
+    assert [e['data']['output'] for e in me.events() if e['type'] == 'node_finished'][0] == {'channel': 'stable'}
+
+
+def test_a_model_that_is_not_asks(me):
+    me.file('main.bot', LLM)
+    with Provider(UNSURE) as p:
+        me.ok('run', 'main.bot', env=keys(p), code=3)
+        [asked] = [e['data'] for e in me.events() if e['type'] == 'human_input_requested']
+        assert asked['instructions'].startswith('WHICH-ONE?')
+        me.ok('resume', '--last', '--answer', 'answer=the newer one', env=keys(p))
+        assert 'the newer one' in json.dumps(p.calls()[-1]['body']['messages'])
+    assert 'got edge' in [e['data']['output'] for e in me.events() if e['type'] == 'node_finished'][-1]['output']
+
+
+def test_and_on_the_terminal(me, terminal):
+    me.file('main.bot', LLM)
+    with Provider(UNSURE) as p:
+        t = terminal(80)
+        t.run(before=' '.join(f'{k}={v}' for k, v in keys(p).items()))
+        t.until('node release asks:')
+        assert 'WHICH-ONE?' in t.screen() and '- stable' in t.screen()
+        answer(t, 'answer', 'the newer one')
+        t.given_back(0)
+    assert 'got edge' in t.screen()
+
+
+def test_only_claw_can_wait_for_an_answer(me):
+    me.file('main.bot', LLM.replace('"claw"', '"claude_code"'))
+    me.fails('run', 'main.bot', says=('llm_or_human needs the backend claw', 'default_backend'))
