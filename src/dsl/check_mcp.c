@@ -3,8 +3,10 @@
 #include "checks.h"
 
 #include <base/mem.h>
+#include <base/str.h>
 #include <dsl/sandbox_block.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 static void check_transport(struct check *c, const struct dsl_mcp_server *s)
@@ -84,8 +86,27 @@ static void check_named(struct check *c, const struct dsl_mcp *mcp, bool autoloa
 		const struct dsl_str *name = &mcp->servers.v[i];
 		if (!dsl_find_mcp_server(c->f, name->s))
 			diag_error(c->f, "C025", name->pos,
-				   "declare it (mcp_server NAME:), or write autoload_project: true",
+				   hint_nearest_name(c->f, name->s, &c->f->state->mcp_servers,
+						     "declare it (mcp_server NAME:), or write autoload_project: true"),
 				   "there is no MCP server \"%.100s\"", name->s);
+	}
+}
+
+/* mcp.SERVER or mcp.SERVER.TOOL, where SERVER is a name and no pattern, of a server that is not there: such an entry
+ * matches nothing, and the agent would miss its tools without a word. */
+static void check_tools(struct check *c, const struct dsl_list *tools, bool autoload)
+{
+	for (size_t i = 0; i < tools->n && !autoload; i++) {
+		const struct dsl_str *s = &tools->v[i];
+		if (!str_starts(s->s, "mcp."))
+			continue;
+		char *name = xstrndup(s->s + 4, strcspn(s->s + 4, "."));
+		if (*name && !strchr(name, '*') && !dsl_find_mcp_server(c->f, name))
+			diag_warning(c->f, "C025", s->pos,
+				     hint_nearest_name(c->f, name, &c->f->state->mcp_servers,
+						       "declare it: mcp_server NAME:"),
+				     "there is no MCP server \"%.100s\", so \"%.200s\" is no tool", name, s->s);
+		free(name);
 	}
 }
 
@@ -96,7 +117,9 @@ void check_mcp(struct check *c)
 	check_named(c, &c->w->mcp, autoload);
 	for (size_t i = 0; i < c->f->n_nodes; i++) {
 		const struct dsl_mcp *mcp = &c->f->nodes[i]->mcp;
-		check_named(c, mcp, mcp->autoload_project.set ? mcp->autoload_project.v : autoload);
+		bool more = mcp->autoload_project.set ? mcp->autoload_project.v : autoload;
+		check_named(c, mcp, more);
+		check_tools(c, &c->f->nodes[i]->tools, more);
 	}
 	for (size_t i = 0; i < c->f->n_mcp_servers; i++) {
 		check_transport(c, c->f->mcp_servers[i]);
