@@ -1,7 +1,8 @@
 /* `sandbox doctor`: what this machine can do for sandboxes, and what runs use when nothing is said. */
 #include "commands.h"
 #include "output.h"
-#include "sandbox_flags.h"
+#include "run_choice.h"
+#include "sandbox_doctor.h"
 
 #include <base/err.h>
 #include <base/json.h>
@@ -16,11 +17,6 @@
 enum { DEFAULT_TIMEOUT_MS = 5000, MAX_TIMEOUT_MS = 10 * 60 * 1000 };
 
 static const char timeout_name[] = "ITERION_SANDBOX_DOCTOR_TIMEOUT";
-
-struct doctor_opts {
-	struct sandbox_flags sandbox;
-	bool json;
-};
 
 static int read_timeout(unsigned *ret, struct err *e)
 {
@@ -159,6 +155,16 @@ static int run(const struct invocation *inv, struct err *e)
 	unsigned timeout_ms = 0;
 
 	int r = read_timeout(&timeout_ms, e);
+	if (r < 0)
+		return r;
+	if (o->strict)
+		return sandbox_doctor_strict(o, inv->n_args ? inv->args[0] : NULL, timeout_ms, e);
+	if (inv->n_args || o->target || o->workspace || o->store_dir) {
+		r = err_set(e, ERR_USAGE, EINVAL,
+			    "sandbox doctor: not without --strict: a file, --target, --workspace, --store-dir");
+		err_hint(e, "Add --strict to check whether a run would work.");
+		return r;
+	}
 	if (r == 0)
 		r = sandbox_flags_defaults(&o->sandbox, &defaults, e);
 	if (r < 0)
@@ -177,36 +183,59 @@ static int run(const struct invocation *inv, struct err *e)
 }
 
 static const struct option_row options[] = {
+	{.name = "strict",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct doctor_opts, strict),
+	 .help = "check whether a run of FILE, with these flags, would work; a check that fails is exit code 1"},
+	{.name = "target",
+	 .kind = OPTION_WORD,
+	 .value = "WHERE",
+	 .words = doctor_targets,
+	 .offset = offsetof(struct doctor_opts, target),
+	 .help = "for which kind of host to check: this one, a cluster, or a machine with docker (default: auto)"},
 	SANDBOX_FLAG_ROWS(struct doctor_opts, sandbox),
+	{.name = "workspace",
+	 .kind = OPTION_STRING,
+	 .value = "DIR",
+	 .offset = offsetof(struct doctor_opts, workspace),
+	 .help = "the folder that the workflow works in (default: the current one)"},
+	STORE_DIR_ROW(struct doctor_opts, store_dir),
 	{.name = "json",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct doctor_opts, json),
-	 .help = "print one JSON document: driver, drivers, host, versions, defaults"},
+	 .help = "print one JSON document: driver, drivers, host, versions, defaults; with --strict target, driver, "
+		 "checks, ok"},
 	OPTIONS_END,
 };
 
 static const struct help_row examples[] = {
 	{"iterion sandbox doctor", "Which driver a run gets here, and why not another."},
+	{"iterion sandbox doctor --strict main.bot", "Whether `iterion run main.bot` would work, check by check."},
 	{"iterion sandbox doctor --json | jq -r '.drivers[] | select(.usable) | .name'", "The drivers that work here."},
 	{NULL, NULL},
 };
 
 static const struct help_row exits[] = {
-	{"0", "everything was asked; what the answers were does not matter"},
-	{"2", "a flag or a variable of the environment is wrong"},
+	{"0", "everything was asked; with --strict no check failed (warnings do not matter)"},
+	{"1", "with --strict: a check failed"},
+	{"2", "the file, a flag or a variable of the environment is wrong"},
 	{NULL, NULL},
 };
 
 const struct command command_sandbox_doctor = {
 	.name = "sandbox doctor",
-	.operands = "",
+	.operands = "[FILE]",
 	.summary = "say what this machine can do for sandboxes",
 	.about = "Asks every driver whether it can serve here, the kernel what it allows, and the programs around for "
 		 "their versions, all at the same time, and shows what runs use when nothing is said, with where it "
-		 "comes from. ITERION_SANDBOX_DOCTOR_TIMEOUT (default 5s) is the most that an answer may take.",
+		 "comes from. ITERION_SANDBOX_DOCTOR_TIMEOUT (default 5s) is the most that an answer may take.\n\n"
+		 "With --strict it resolves the sandbox of FILE (or of none) as `run` does and checks whether a run "
+		 "would "
+		 "work, with what to do where not. Nothing is started.",
 	.examples = examples,
 	.exits = exits,
 	.options = options,
 	.options_size = sizeof(struct doctor_opts),
+	.max_args = 1,
 	.run = run,
 };
