@@ -68,10 +68,15 @@ static int check_asking(const struct dsl_file *f, const struct dsl_node *n, cons
 
 static int check_node(const struct engine_params *p, const struct dsl_node *n, struct err *e)
 {
-	const struct backend_ops *ops;
+	const struct backend_ops *ops = NULL;
 	int r = preflight_backend(p, n, &ops, e);
 
-	return r < 0 ? r : check_asking(p->file, n, ops, e);
+	if (r == 0)
+		r = check_asking(p->file, n, ops, e);
+	if (r < 0 || !ops || !ops->check)
+		return r;
+	r = ops->check(n, activity_model(n), p->host_env, e);
+	return r < 0 ? err_wrap(e, r, "node %s", n->name.s) : 0;
 }
 
 static int check_file(const struct engine_params *p, struct err *e)

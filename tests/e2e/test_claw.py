@@ -467,7 +467,13 @@ def test_a_model_chooses_the_way(mine):
     """An llm router and a human node that a model answers for go by claw too."""
     nodes = ('router pick:\n  mode: llm\n  model: "claude-sonnet-4-5"\n  backend: "claw"\n  user: task\n\n'
              'tool left:\n  command: "echo left"\n\ntool right:\n  command: "echo right"\n\n')
-    mine.write(nodes, 'pick -> left', 'pick -> right', 'left -> done', 'right -> done', sandbox='')
-    with Provider({'turns': [{'structured': {'target': 'right'}}]}) as p:
+    nodes += ('human say:\n  interaction: llm\n  model: "claude-sonnet-4-5"\n  instructions: task\n'
+              '  output: answer\n\n')
+    mine.write(nodes, 'pick -> left', 'pick -> right', 'left -> done', 'right -> say', 'say -> done',
+               sandbox='  default_backend: "claw"\n')
+    with Provider({'turns': [{'structured': {'target': 'right'}}, {'structured': {'n': 1, 'word': 'left'}}]}) as p:
         mine.run(p)
-    assert 'right' in mine.output('right')['output']
+        calls = p.calls()
+    assert 'right' in mine.output('right')['output'] and mine.output('say') == {'n': 1, 'word': 'left'}
+    # Who only answers has no tools to work with.
+    assert [[t['name'] for t in c['body']['tools']] for c in calls] == [['structured_output']] * 2

@@ -99,6 +99,20 @@ static void on_tools(void *arg, json_t *tools, const struct err *e)
 		claw_answer(x);
 }
 
+static void on_toolless(uv_timer_t *timer)
+{
+	on_tools(timer->data, NULL, NULL);
+}
+
+/* on_tools is called from the loop either way. */
+static int list_tools(struct node_exec *x, struct err *e)
+{
+	if (claw_has_tools(x))
+		return mcp_list(&x->task, on_tools, x, &x->listing, e);
+	(void)uv_timer_start(&x->timer, on_toolless, 0, 0);
+	return 0;
+}
+
 static int prepare(struct node_exec *x, struct err *e)
 {
 	const struct agent_task *a = x->task.agent;
@@ -110,7 +124,7 @@ static int prepare(struct node_exec *x, struct err *e)
 		return err_wrap(e, r, "node %s", x->task.node_id);
 	x->schema = agent_schema(a);
 	x->saved = claw_saved_open(x);
-	r = mcp_list(&x->task, on_tools, x, &x->listing, e);
+	r = list_tools(x, e);
 	if (r < 0) {
 		claw_saved_close(x->saved, NULL, false);
 		return err_wrap(e, r, "node %s", x->task.node_id);
@@ -147,8 +161,9 @@ static void cancel(struct node_exec *x, enum node_cancel how)
 
 	x->cancelled = true;
 	claw_serve_none(x);
-	if (x->listing) {
-		mcp_cancel(TAKE_PTR(x->listing));
+	if (!x->n_starts) {
+		if (x->listing)
+			mcp_cancel(TAKE_PTR(x->listing));
 		(void)uv_timer_start(&x->timer, on_unstarted, 0, 0);
 	} else if (x->sweeping && how == NODE_CANCEL_KILL) {
 		room_signal(&x->room, SIGKILL);

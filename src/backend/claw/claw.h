@@ -110,6 +110,8 @@ void claw_call_tool(struct claw_serving *s, const json_t *data);
 json_t *claw_task(const struct node_exec *x) __attribute__((returns_nonnull));
 /* The tools that are served here: MCP's (borrowed), and WebFetch unless the node does without. A new array. */
 json_t *claw_host_tools(const struct node_exec *x, json_t *mcp) __attribute__((returns_nonnull));
+/* Whether the node works at all: llm routers, and humans that a model answers for, only answer. */
+bool claw_has_tools(const struct node_exec *x);
 /* Whether the node's tool_policy forbids every call of a tool. */
 bool claw_forbids(const struct node_exec *x, const char *tool);
 

@@ -81,6 +81,13 @@ bool claw_forbids(const struct node_exec *x, const char *tool)
 	return any_allow && !allowed;
 }
 
+bool claw_has_tools(const struct node_exec *x)
+{
+	enum dsl_node_kind kind = x->task.agent->node->kind;
+
+	return kind == DSL_AGENT || kind == DSL_JUDGE;
+}
+
 static bool offers(const struct node_exec *x, const char *tool)
 {
 	const struct dsl_list *l = &x->task.agent->node->tools;
@@ -96,7 +103,7 @@ json_t *claw_host_tools(const struct node_exec *x, json_t *mcp)
 	json_t *list = json_array(), *tool;
 	size_t i;
 
-	if (offers(x, "WebFetch") && !claw_forbids(x, "WebFetch"))
+	if (claw_has_tools(x) && offers(x, "WebFetch") && !claw_forbids(x, "WebFetch"))
 		(void)json_array_append_new(list, fetch_tool());
 	json_array_foreach(mcp, i, tool)
 	{
@@ -166,7 +173,7 @@ json_t *claw_task(const struct node_exec *x)
 	json_put_str(d, "node_id", x->task.node_id);
 	put_prompts(d, a);
 	json_put_str(d, "model", x->target.model);
-	if (tools->n || tools->pos.line)
+	if (tools->n || tools->pos.line || !claw_has_tools(x))
 		json_put(d, "allowed_tools", strings(tools));
 	json_put(d, "tool_defs", json_incref(x->tools));
 	json_put(d, "tool_policy", policy_of(x));
