@@ -415,7 +415,7 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 	if (r == 0 && !s->sandbox)
 		r = make_late(s, &e);
 	s->sandbox_started = s->sandbox != NULL;
-	if (r == 0)
+	if (r == 0 && s->sandbox)
 		r = s->sandbox->ops->start(s->sandbox, s->p.loop, &cb, &e);
 	if (r < 0)
 		fail_start(s, &e);

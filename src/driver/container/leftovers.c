@@ -93,8 +93,8 @@ static void on_listed(void *arg, const struct cli_result *r)
 int leftovers_list(uv_loop_t *loop, const struct container_engine *en, const char *program, leftovers_list_cb done,
 		   void *arg, struct err *e)
 {
-	static const char *const words[] = {"ps",	  "--all",    "--quiet",
-					    "--no-trunc", "--filter", "label=" LABEL_MANAGED "=true"};
+	static const char managed_filter[] = "label=" LABEL_MANAGED "=true";
+	static const char *const words[] = {"ps", "--all", "--quiet", "--no-trunc", "--filter", managed_filter};
 	struct listing *l = xcalloc(1, sizeof *l);
 	auto_strv argv = {0};
 

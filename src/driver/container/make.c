@@ -63,8 +63,9 @@ static void fall_back(struct container *c, const char *why)
 			      "start the sandbox: iterion-guest cannot run in a container of %s (%s), and without it "
 			      "the network policy cannot be served",
 			      c->image, why);
-		err_hint(&e, "Put iterion-guest on a file system that is not mounted noexec, name one of the engine's "
-			     "architecture by ITERION_BIN, or set network.mode: open.");
+		err_hint(&e, "The engine must run on this machine itself, not in a virtual one (Docker Desktop), and "
+			     "iterion-guest must be executable for it: not on a file system mounted noexec, and of its "
+			     "architecture (ITERION_BIN names another one). Or set network.mode: open.");
 		container_lost(c, &e);
 		return;
 	}

@@ -216,7 +216,7 @@ static int hint(const struct container_engine *en, enum words_kind kind, const c
 int words_explain(const struct container_engine *en, const struct cli_result *r, const char *image, struct err *e)
 {
 	auto_buf words = BUF_INIT(CLI_ERR_TAIL * 8);
-	struct err scratch;
+	struct err scratch = ERR_INIT;
 
 	e = e ? e : &scratch;
 	if (r->timed_out) {
@@ -237,7 +237,7 @@ int words_explain(const struct container_engine *en, const struct cli_result *r,
 
 int words_no_socket(const struct container_engine *en, const char *path, int errnum, struct err *e)
 {
-	struct err scratch;
+	struct err scratch = ERR_INIT;
 
 	e = e ? e : &scratch;
 	(void)err_sys(e, errnum, "%s: connect to its socket %s", en->program, path);
