@@ -12,6 +12,7 @@
 #include <base/cleanup.h>
 #include <base/mem.h>
 
+#include <regex.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,28 @@ static void envelope(const char *line, size_t len)
 	jdoc_free(doc);
 }
 
+static size_t repetitions(const char *pattern)
+{
+	size_t n = 0;
+
+	for (const char *p = pattern; (p = strpbrk(p, "*+?")); p++)
+		n++;
+	return n;
+}
+
+/* A line that matches holds what it must hold. */
+static void must_is_there(const char *pattern, const char *ere, const char *line)
+{
+	regex_t re;
+
+	auto_free char *must = ere_must(pattern);
+	if (regcomp(&re, ere, REG_EXTENDED | REG_NOSUB))
+		return;
+	if (strlen(line) < 200 && regexec(&re, line, 0, NULL, 0) == 0)
+		require(strstr(line, must) != NULL);
+	regfree(&re);
+}
+
 static void patterns(const char *text, size_t len)
 {
 	auto_free char *pattern = xstrndup(text, len);
@@ -103,7 +126,11 @@ static void patterns(const char *text, size_t len)
 	const char *why = NULL;
 	struct command c;
 
-	require(ere_write(&ere, pattern, &why) == !why);
+	bool good = ere_write(&ere, pattern, &why);
+	require(good == !why);
+	/* The C library's memory grows with the product of counts, and by powers with repeated repetition. */
+	if (good && !strchr(pattern, '{') && repetitions(pattern) < 5 && at < 200)
+		must_is_there(pattern, buf_str(&ere), path);
 	struct glob *g = glob_new(pattern);
 	if (g)
 		(void)glob_match(g, path);

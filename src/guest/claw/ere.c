@@ -218,6 +218,87 @@ bool ere_write(struct buf *to, const char *pattern, const char **ret_why)
 	return good;
 }
 
+static const char *skip_bracket(const char *p)
+{
+	p += 1 + (p[1] == '^');
+	p += *p == ']';
+	while (*p && *p != ']') {
+		const char *end = p[0] == '[' && p[1] == ':' ? strstr(p, ":]") : NULL;
+		p = end ? end + 2 : p + 1 + (*p == '\\' && p[1]);
+	}
+	return p + (*p == ']');
+}
+
+static const char *skip_group(const char *p)
+{
+	int depth = 0;
+
+	do {
+		if (*p == '[') {
+			p = skip_bracket(p);
+			continue;
+		}
+		depth += *p == '(' ? 1 : *p == ')' ? -1 : 0;
+		p += 1 + (*p == '\\' && p[1]);
+	} while (*p && depth > 0);
+	return p;
+}
+
+/* The texts between what is not plain: the current one, and the longest so far. */
+struct runs {
+	struct buf now;
+	struct buf best;
+};
+
+/* undo: the last character is not needed after all. */
+static void end_run(struct runs *r, bool undo)
+{
+	if (undo && r->now.len)
+		r->now.data[--r->now.len] = '\0';
+	if (r->now.len > r->best.len) {
+		buf_clear(&r->best);
+		(void)buf_add(&r->best, r->now.data, r->now.len);
+	}
+	buf_clear(&r->now);
+}
+
+/* Steps over one element of the pattern. */
+static const char *step_run(struct runs *r, const char *p)
+{
+	if (*p == '\\' && (!((p[1] | 0x20) >= 'a' && (p[1] | 0x20) <= 'z') && !strchr("<>", p[1]))) {
+		(void)buf_putc(&r->now, p[1]);
+		return p + 2;
+	}
+	if (strchr("*?", *p) || (*p == '{' && is_count(p))) {
+		end_run(r, true);
+		return *p == '{' ? strchr(p, '}') + 1 : p + 1;
+	}
+	if (strchr("\\[(.^$+)", *p)) {
+		end_run(r, false);
+		return *p == '\\' ? p + 2 : *p == '[' ? skip_bracket(p) : *p == '(' ? skip_group(p) : p + 1;
+	}
+	(void)buf_putc(&r->now, *p);
+	return p + 1;
+}
+
+char *ere_must(const char *pattern)
+{
+	struct runs r = {BUF_INIT(SIZE_MAX), BUF_INIT(SIZE_MAX)};
+
+	for (const char *p = pattern; *p;) {
+		if (*p == '|') {
+			/* One side of an alternative is enough. */
+			buf_clear(&r.now);
+			buf_clear(&r.best);
+			break;
+		}
+		p = step_run(&r, p);
+	}
+	end_run(&r, false);
+	buf_done(&r.now);
+	return buf_steal(&r.best);
+}
+
 bool ere_is_literal(const char *pattern)
 {
 	return !strpbrk(pattern, ".[]{}()*+?|^$\\\n");

@@ -1,7 +1,8 @@
 /* The search in one file: line by line, with context lines, bounded output.
  *
- * Most searches are for plain text and most files do not have it: those are passed over by memmem before any line is
- * looked at. The matcher wants strings that end in NUL, so the newlines of the text, which is ours, are written over.
+ * Most patterns hold some plain text, and most files do not: those are passed over by memmem before any line is looked
+ * at, and most lines of the others before the matcher is, which is many times slower. The matcher wants strings that
+ * end in NUL, so the newlines of the text, which is ours, are written over.
  */
 #include "grep.h"
 
@@ -13,7 +14,9 @@ enum { SHOWN = 30000, LINE_SHOWN = 500 };
 
 static bool matches(const struct grep *g, const char *line)
 {
-	return g->literal ? strstr(line, g->literal) != NULL : regexec(&g->re, line, 0, NULL, 0) == 0;
+	if (g->must && !strstr(line, g->must))
+		return false;
+	return g->literal || regexec(&g->re, line, 0, NULL, 0) == 0;
 }
 
 static void show(struct grep *g, const char *line, size_t number, char mark)
@@ -65,7 +68,7 @@ size_t grep_text(struct grep *g, char *text, size_t len)
 	struct window w = {.at = ring};
 	size_t number = 0, found = 0;
 
-	if (g->literal && !memmem(text, len, g->literal, strlen(g->literal)))
+	if (g->must && !memmem(text, len, g->must, strlen(g->must)))
 		return 0;
 	for (char *line = text, *end = text + len; line < end && !g->full;) {
 		char *nl = memchr(line, '\n', (size_t)(end - line));

@@ -127,7 +127,7 @@ static bool set_filters(struct search *s, const struct request *q, struct tool_r
 	return !q->type || s->type || tool_fail(r, "type %.50s is unknown: use glob instead.", q->type);
 }
 
-static bool compile(struct grep *g, const char *pattern, struct tool_result *r)
+static bool compile(struct grep *g, const char *pattern, char **ret_must, struct tool_result *r)
 {
 	auto_buf ere = BUF_INIT(64 * 1024);
 	const char *why = NULL;
@@ -142,8 +142,11 @@ static bool compile(struct grep *g, const char *pattern, struct tool_result *r)
 		regerror(bad, &g->re, text, sizeof text);
 		return tool_fail(r, "pattern is no regular expression: %s.", text);
 	}
-	if (!g->ignore_case && ere_is_literal(pattern))
-		g->literal = pattern;
+	if (!g->ignore_case) {
+		*ret_must = ere_must(pattern);
+		g->must = (*ret_must)[0] ? *ret_must : NULL;
+		g->literal = ere_is_literal(pattern);
+	}
 	return true;
 }
 
@@ -205,12 +208,14 @@ static void search(struct search *s, const struct request *q, const char *root, 
 static void grep_run(struct tools *t, struct jv input, struct tool_result *r)
 {
 	struct request q = {0};
+	char *must = NULL;
 	struct search s = {.r = r, .grep = {.numbers = true, .to = &r->text}};
 
-	if (read_request(t, input, &q, &s.grep, r) && set_filters(&s, &q, r) && compile(&s.grep, q.pattern, r)) {
+	if (read_request(t, input, &q, &s.grep, r) && set_filters(&s, &q, r) && compile(&s.grep, q.pattern, &must, r)) {
 		search(&s, &q, q.path ? q.path : t->work_dir, r);
 		regfree(&s.grep.re);
 	}
+	free(must);
 	glob_free(s.glob);
 	glob_free(s.type);
 	request_done(&q);

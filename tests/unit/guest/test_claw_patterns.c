@@ -143,6 +143,35 @@ static void test_ere(void **state)
 }
 
 static const struct {
+	const char *pattern, *must;
+} must_rows[] = {
+	{"foo", "foo"},	      {"\\w+_init\\(", "_init("},
+	{"foo.*ba", "foo"},   {"ab*cd", "cd"},
+	{"abc?", "ab"},	      {"abc+d", "abc"},
+	{"abc{0}", "ab"},     {"x{y", "x{y"},
+	{"a|b", ""},	      {"(a|b)cd", "cd"},
+	{"(ab)*c", "c"},      {"ab(c[)]d)*ef", "ab"},
+	{"[a]]bc", "]bc"},    {"[]a]bc", "bc"},
+	{"[^]a]bc", "bc"},    {"[[:alpha:]]bc", "bc"},
+	{"[\\]]bc", "bc"},    {"^ab$", "ab"},
+	{"\\bab\\b", "ab"},   {"a\\.b", "a.b"},
+	{"\\d", ""},	      {"a.b.cd", "cd"},
+	{"(?:ab)?c", "c"},    {"ab+?c", "ab"},
+	{"x(a(b)c)yz", "yz"}, {"(\\()ab", "ab"},
+	{"a\\/b", "a/b"},     {"a\\tbc", "bc"},
+};
+
+static void test_must(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(must_rows); i++) {
+		auto_free char *must = ere_must(must_rows[i].pattern);
+		if (strcmp(must, must_rows[i].must) != 0)
+			fail_msg("%s: \"%s\"", must_rows[i].pattern, must);
+	}
+}
+
+static const struct {
 	const char *line, *parts; /* with | between them */
 	bool unclear, writes;
 } command_rows[] = {
@@ -312,9 +341,13 @@ static void test_policy_malformed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_glob),   cmocka_unit_test(test_glob_is_quick),
-		cmocka_unit_test(test_ere),    cmocka_unit_test(test_commands),
-		cmocka_unit_test(test_policy), cmocka_unit_test(test_policy_malformed),
+		cmocka_unit_test(test_glob),
+		cmocka_unit_test(test_glob_is_quick),
+		cmocka_unit_test(test_ere),
+		cmocka_unit_test(test_must),
+		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_policy_malformed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
