@@ -36,6 +36,20 @@ const char *agent_env(const char *const *env, const char *name)
 	return NULL;
 }
 
+/* A key alone, or lines of "Header: key". */
+static void hide(struct node_exec *x, const char *value)
+{
+	auto_free char *lines = xstrdup(value);
+	char *state = NULL;
+
+	strv_add(&x->secrets, value);
+	for (char *line = strtok_r(lines, "\r\n", &state); line; line = strtok_r(NULL, "\r\n", &state)) {
+		const char *colon = strchr(line, ':');
+		if (colon)
+			strv_add(&x->secrets, colon + 1 + strspn(colon + 1, " \t"));
+	}
+}
+
 void delegate_pass(struct node_exec *x, const struct agent_key *keys, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -45,7 +59,7 @@ void delegate_pass(struct node_exec *x, const struct agent_key *keys, size_t n)
 			continue;
 		strv_set_env(&x->env, keys[i].name, value);
 		if (keys[i].secret)
-			strv_add(&x->secrets, value);
+			hide(x, value);
 	}
 }
 

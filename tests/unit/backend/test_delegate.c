@@ -161,7 +161,8 @@ static int check(void *arg, json_t *output, struct err *e)
 static void run(struct fixture *f)
 {
 	const char *const env[] = {f->path, "HOME=/nowhere", NULL};
-	static const char *const host_env[] = {"ANTHROPIC_API_KEY=sk-very-secret", NULL};
+	static const char *const host_env[] = {"ANTHROPIC_API_KEY=sk-very-secret",
+					       "ANTHROPIC_CUSTOM_HEADERS=X-Auth: hidden-word\nX-B: c", NULL};
 	const struct node_task t = {
 		.loop = &f->loop,
 		.session = f->session,
@@ -338,6 +339,7 @@ static void failures(void **state)
 	} rows[] = {
 		{"echo key $ANTHROPIC_API_KEY >&2; exit 4", "node n: claude ended with exit code 4: key **************",
 		 false},
+		{"echo $ANTHROPIC_CUSTOM_HEADERS >&2; exit 4", "exit code 4: X-Auth: *********** X-B: c", false},
 		{"printf 'esc \\033[31m' >&2; exit 1", "node n: claude ended with exit code 1: esc \\x1b[31m", false},
 		{"echo '{\"a\":'", "node n: claude printed a line that is no JSON object: {\"a\":", false},
 		{"kill -11 $$", "node n: claude ended by signal 11: it did not say why", false},
