@@ -8,6 +8,7 @@
 #include "place.h"
 #include "run_engine.h"
 #include "run_opts.h"
+#include "sandbox_doctor.h"
 #include "workflow.h"
 
 #include <base/cleanup.h>
@@ -65,6 +66,10 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
 	if (r == 0)
 		r = node_sandboxes_resolve(&flags, w.file, workspace, &nodes, e);
+	const struct preflight_request checks = {
+		.flags = &flags, .file = w.file, .choice = &sandbox, .workspace = workspace, .store_dir = store};
+	if (r == 0)
+		r = sandbox_preflight(&checks, e);
 	if (r < 0)
 		return r;
 	const struct engine_params p = {

@@ -18,7 +18,7 @@ enum { DEFAULT_TIMEOUT_MS = 5000, MAX_TIMEOUT_MS = 10 * 60 * 1000 };
 
 static const char timeout_name[] = "ITERION_SANDBOX_DOCTOR_TIMEOUT";
 
-static int read_timeout(unsigned *ret, struct err *e)
+int sandbox_doctor_timeout(unsigned *ret_ms, struct err *e)
 {
 	const char *text = getenv(timeout_name);
 	unsigned long long ms = DEFAULT_TIMEOUT_MS;
@@ -28,7 +28,7 @@ static int read_timeout(unsigned *ret, struct err *e)
 		err_hint(e, "Write it such as 5s, 500ms or 1m30s, or unset it for 5s.");
 		return r;
 	}
-	*ret = (unsigned)ms;
+	*ret_ms = (unsigned)ms;
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static int run(const struct invocation *inv, struct err *e)
 	auto_json doc = NULL;
 	unsigned timeout_ms = 0;
 
-	int r = read_timeout(&timeout_ms, e);
+	int r = sandbox_doctor_timeout(&timeout_ms, e);
 	if (r < 0)
 		return r;
 	if (o->strict)

@@ -16,8 +16,10 @@
 #include <dsl/ast.h>
 #include <dsl/node.h>
 
+#include <errno.h>
 #include <stdlib.h>
 
+static const char preflight_name[] = "ITERION_SANDBOX_PREFLIGHT";
 const char *const doctor_targets[] = {"auto", "cloud", "local", NULL};
 
 static void show_check(const json_t *c)
@@ -122,6 +124,18 @@ static int check_node(const struct sandbox_flags *flags, const struct strict_par
 	return 0;
 }
 
+/* The run's sandbox, and that of each node with a block. */
+static int check_all(const struct sandbox_flags *flags, const struct dsl_file *f, const struct strict_params *p,
+		     json_t **ret, bool *ret_ok, struct err *e)
+{
+	int r = doctor_strict(p, ret, ret_ok, e);
+
+	for (size_t i = 0; r == 0 && f && i < f->n_nodes; i++)
+		if (f->nodes[i]->sandbox)
+			r = check_node(flags, p, f, f->nodes[i], *ret, ret_ok, e);
+	return r;
+}
+
 static int check(const struct doctor_opts *o, const struct sandbox_flags *flags, const struct dsl_file *f,
 		 struct strict_params *p, const struct sandbox_choice *c, struct err *e)
 {
@@ -130,10 +144,7 @@ static int check(const struct doctor_opts *o, const struct sandbox_flags *flags,
 	bool ok;
 
 	p->driver = p->cloud ? "kubernetes" : c->driver;
-	int r = doctor_strict(p, &checks, &ok, e);
-	for (size_t i = 0; r == 0 && f && i < f->n_nodes; i++)
-		if (f->nodes[i]->sandbox)
-			r = check_node(flags, p, f, f->nodes[i], checks, &ok, e);
+	int r = check_all(flags, f, p, &checks, &ok, e);
 	if (r < 0)
 		return r;
 	json_put_str(doc, "target", o->target ? o->target : "auto");
@@ -184,4 +195,56 @@ int sandbox_doctor_strict(const struct doctor_opts *o, const char *file, unsigne
 	p.workspace = workspace;
 	p.store_dir = store;
 	return check(o, &flags, w.file, &p, &choice, e);
+}
+
+/* The first that failed becomes the error; what is not right beside it is told. */
+static int judge(const json_t *checks, struct err *e)
+{
+	const json_t *failed = NULL;
+	json_t *c;
+	size_t i;
+
+	json_array_foreach(checks, i, c)
+	{
+		const char *remedy = json_get_str(c, "remedy");
+		if (!failed && weight(c) == 2)
+			failed = c;
+		else if (weight(c) > 0)
+			show_warning("%s: %s%s%s", json_get_str(c, "id"), json_get_str(c, "detail"), remedy ? ". " : "",
+				     remedy ? remedy : "");
+	}
+	if (!failed)
+		return 0;
+	int r = err_set(e, ERR_PREFLIGHT, EINVAL, "check before the run: %s: %s", json_get_str(failed, "id"),
+			json_get_str(failed, "detail"));
+	err_hint(e, "%s", json_get_str(failed, "remedy"));
+	return r;
+}
+
+int sandbox_preflight(const struct preflight_request *q, struct err *e)
+{
+	const char *word = getenv(preflight_name);
+	unsigned timeout_ms = 0;
+	auto_json checks = NULL;
+	bool ok;
+
+	if (!word || !*word || str_eq(word, "0"))
+		return 0;
+	if (!str_eq(word, "1") && !str_eq(word, "session")) {
+		int r = err_set(e, ERR_USAGE, EINVAL, "%s: \"%.60s\" is none of its values", preflight_name, word);
+		err_hint(e, "Set it to 1 to check before each run, to session for once a process, or unset it.");
+		return r;
+	}
+	int r = sandbox_doctor_timeout(&timeout_ms, e);
+	if (r < 0)
+		return r;
+	const struct strict_params p = {
+		.spec = &q->choice->resolved.spec,
+		.driver = q->choice->driver,
+		.workspace = q->workspace,
+		.store_dir = q->store_dir,
+		.timeout_ms = timeout_ms,
+	};
+	r = check_all(q->flags, q->file, &p, &checks, &ok, e);
+	return r < 0 ? r : judge(checks, e);
 }

@@ -226,3 +226,33 @@ def test_usage(me, args, says):
     me.file('bad.bot', 'workflow w:\n  entry: nothing\n')
     p = me.ok('sandbox', 'doctor', *args, code=2)
     assert says in p.stderr and 'hint: ' in p.stderr
+
+
+FLOW = 'tool t:\n  command: "true"\n\nworkflow w:\n  entry: t\n{}  t -> done\n'
+
+
+@pytest.mark.parametrize('word', ['1', 'session'])
+def test_checks_before_a_run(me, word):
+    me.file('w.bot', FLOW.format('  sandbox:\n    user: "7"\n'))
+    p = me.fails('run', 'w.bot', *NATIVE, env={'ITERION_SANDBOX_PREFLIGHT': word}, says='driver_capabilities')
+    assert 'check before the run' in p.stderr and me.runs() == []
+    me.file('w.bot', FLOW.format('  sandbox: auto\n'))
+    me.ok('run', 'w.bot', *NATIVE, env={'ITERION_SANDBOX_PREFLIGHT': word})
+    assert len(me.runs()) == 1
+
+
+def test_a_warning_before_a_run_ends_nothing(me):
+    me.file('w.bot', FLOW.format('  sandbox: auto\n'))
+    p = me.ok('run', 'w.bot', '--sandbox-driver', 'noop', env={'ITERION_SANDBOX_PREFLIGHT': '1'})
+    assert 'warning: driver_available: noop was asked for by name' in p.stderr
+
+
+def test_no_checks_before_a_run(me):
+    """Nothing is checked unless that is asked for, and a wrong word is wrong."""
+    me.file('w.bot', FLOW.format('  sandbox:\n    user: "7"\n'))
+    for word in ('', '0'):
+        p = me.ok('run', 'w.bot', *NATIVE, code=1, env={'ITERION_SANDBOX_PREFLIGHT': word})
+        assert 'check before the run' not in p.stderr
+    me.fails('run', 'w.bot', *NATIVE, env={'ITERION_SANDBOX_PREFLIGHT': 'yes'}, says='ITERION_SANDBOX_PREFLIGHT')
+    me.fails('run', 'w.bot', *NATIVE, says='no duration',
+             env={'ITERION_SANDBOX_PREFLIGHT': '1', 'ITERION_SANDBOX_DOCTOR_TIMEOUT': 'x'})
