@@ -14,6 +14,7 @@ import pytest
 from agents import KEY, block, everything_below, of_type
 from conftest import skip
 from provider import Provider
+from test_agents_container import provider as provider_in
 
 HEAD = '## strict-escape: on\n'
 TEXTS = '''
@@ -477,3 +478,24 @@ def test_a_model_chooses_the_way(mine):
     assert 'right' in mine.output('right')['output'] and mine.output('say') == {'n': 1, 'word': 'left'}
     # Who only answers has no tools to work with.
     assert [[t['name'] for t in c['body']['tools']] for c in calls] == [['structured_output']] * 2
+
+
+def test_a_task_in_a_container(container, world):
+    """The guest is the runner there too; the container has no network, and the model is asked all the same."""
+    user = container.user
+    nodes = agent('work', 'output: answer')
+    user.file('main.bot', HEAD + TEXTS + nodes + '\nworkflow w:\n' + container.block(network='allowlist') +
+              '  entry: work\n  work -> done\n')
+    script = {'turns': [bash('echo hi > f; cat /etc/from-image > image'), {'structured': {'n': 7, 'word': 'left'}}]}
+    with provider_in(world, script) as (port, _):
+        user.ok('run', 'main.bot', *container.flags, timeout=120,
+                env={'ANTHROPIC_API_KEY': KEY, 'ANTHROPIC_BASE_URL': f'http://127.0.0.1:{port}'})
+    events = user.events()
+    assert of_type(events, 'node_finished', 'work')[0]['output'] == {'n': 7, 'word': 'left'}
+    for name, text in (('f', 'hi'), ('image', 'yes')):
+        path = os.path.join(user.workspace, name)
+        with open(path, encoding='utf-8') as f:
+            assert f.read().strip() == text
+        assert os.stat(path).st_uid == user.uid
+    assert of_type(events, 'sandbox_claw_routed_via_runner')
+    assert of_type(events, 'network_summary')[0]['hosts'] == []
