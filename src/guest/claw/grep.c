@@ -14,7 +14,7 @@ enum { SHOWN = 30000, LINE_SHOWN = 500 };
 
 static bool matches(const struct grep *g, const char *line)
 {
-	if (g->must && !strstr(line, g->must))
+	if (g->must && !(g->ignore_case ? strcasestr(line, g->must) : strstr(line, g->must)))
 		return false;
 	return g->literal || regexec(&g->re, line, 0, NULL, 0) == 0;
 }
@@ -68,7 +68,7 @@ size_t grep_text(struct grep *g, char *text, size_t len)
 	struct window w = {.at = ring};
 	size_t number = 0, found = 0;
 
-	if (g->must && !memmem(text, len, g->must, strlen(g->must)))
+	if (g->must && !g->ignore_case && !memmem(text, len, g->must, strlen(g->must)))
 		return 0;
 	for (char *line = text, *end = text + len; line < end && !g->full;) {
 		char *nl = memchr(line, '\n', (size_t)(end - line));

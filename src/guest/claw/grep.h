@@ -13,7 +13,7 @@ struct grep {
 	long long before, after;
 	long long limit; /* most lines of output, 0 for no other limit than the text's */
 	regex_t re;
-	const char *must; /* a text without which no line matches; NULL: none is known */
+	const char *must; /* a text (in any case with ignore_case) without which no line matches; NULL: none is known */
 	bool literal;	  /* and with which every line does */
 	struct buf *to;
 	const char *name; /* the file's, as it is shown */

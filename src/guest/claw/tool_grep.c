@@ -142,11 +142,9 @@ static bool compile(struct grep *g, const char *pattern, char **ret_must, struct
 		regerror(bad, &g->re, text, sizeof text);
 		return tool_fail(r, "pattern is no regular expression: %s.", text);
 	}
-	if (!g->ignore_case) {
-		*ret_must = ere_must(pattern);
-		g->must = (*ret_must)[0] ? *ret_must : NULL;
-		g->literal = ere_is_literal(pattern);
-	}
+	*ret_must = ere_must(pattern);
+	g->must = (*ret_must)[0] ? *ret_must : NULL;
+	g->literal = g->must && ere_is_literal(pattern);
 	return true;
 }
 
