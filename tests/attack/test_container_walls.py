@@ -38,8 +38,8 @@ def had(make):
 
 
 @pytest.fixture(scope='module')
-def world(base, ordinary):
-    with had(lambda: engines.World(os.path.join(base, 'world'), ordinary.uid, ordinary.gid)) as w:
+def world(ordinary):
+    with had(lambda: engines.World(ordinary.uid, ordinary.gid)) as w:
         yield w
 
 

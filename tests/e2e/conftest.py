@@ -185,9 +185,9 @@ def me(ordinary_account, base, programs):
 
 
 @pytest.fixture(scope='session')
-def world(base, ordinary_account):
+def world(ordinary_account):
     """Where the tests' own container engines are; see engines.py."""
-    with had(lambda: engines.World(os.path.join(base, 'world'), ordinary_account.pw_uid, ordinary_account.pw_gid)) as w:
+    with had(lambda: engines.World(ordinary_account.pw_uid, ordinary_account.pw_gid)) as w:
         yield w
 
 

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -132,14 +133,14 @@ def image_archive(path, tag, layer, **config):
 
 
 class World:
-    def __init__(self, base, uid, gid):
+    def __init__(self, uid, gid):
         if os.geteuid() != 0:
             raise Missing('container engines of the tests need root')
         need('unshare', 'nsenter', 'setpriv', 'ip')
         if not os.path.exists(BUSYBOX):
             raise Missing(f'needs {BUSYBOX} (Debian: busybox-static)')
-        self.base, self.uid, self.gid = os.path.realpath(base), uid, gid
-        os.makedirs(self.base, exist_ok=True)
+        # podman's cleaners refuse a folder of more than 50 characters, where nobody sees it.
+        self.base, self.uid, self.gid = tempfile.mkdtemp(prefix='it.', dir='/tmp'), uid, gid
         os.chmod(self.base, 0o755)
         self.write('subid', f'{uid}:200000:65536\n')
         self.children = []
@@ -196,6 +197,7 @@ class World:
                 p.wait()
             p.stdout.close()
         self.children = []
+        shutil.rmtree(self.base, ignore_errors=True)
 
 
 class Server:
