@@ -123,7 +123,9 @@ void container_remove(struct container *c)
 	auto_strv argv = {0};
 	struct err e = ERR_INIT;
 
-	if (!c->made || !c->stopped || c->removing || c->step_makes)
+	/* A guest that has connected runs in a container that is made, whatever `run` has still to say. */
+	bool half_made = c->step_makes && !c->ready;
+	if (!c->made || !c->stopped || c->removing || half_made)
 		return;
 	c->removing = true;
 	strv_add(&argv, c->program);
