@@ -9,7 +9,6 @@
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/json.h>
-#include <base/log.h>
 #include <base/mem.h>
 #include <driver/session.h>
 
@@ -112,8 +111,6 @@ void server_down(struct mcp_server *s, const struct err *e)
 	forget_talk(s);
 	link_close(s->link);
 	if (!s->stopping)
-		log_warn("%s", why.msg);
-	if (!s->stopping && !started)
 		emit_failed(s, &why);
 	if (!started)
 		tell_waits(s, &why);

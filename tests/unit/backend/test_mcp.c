@@ -392,6 +392,7 @@ static void test_crash(void **state)
 	assert_error(&f, "call crash: MCP server one: it ended with exit code 3; it said: fatal: the disk is on fire");
 	assert_null(strstr(f.err.msg, "hunter2"));
 	assert_non_null(strstr(f.err.msg, "secret ****"));
+	assert_int_equal(count_events(&f, "mcp_server_failed"), 1);
 	call(&f, "mcp.one.echo", "{\"text\": \"again\"}");
 	assert_string_equal(f.text, "again");
 	assert_int_equal(count_events(&f, "mcp_server_started"), 2);
