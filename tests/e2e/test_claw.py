@@ -499,3 +499,30 @@ def test_a_task_in_a_container(container, world):
         assert os.stat(path).st_uid == user.uid
     assert of_type(events, 'sandbox_claw_routed_via_runner')
     assert of_type(events, 'network_summary')[0]['hosts'] == []
+
+
+KEYS = {
+    'sandbox_claw_routed_via_runner': 'reason binary',
+    'llm_request': 'model provider purpose messages',
+    'llm_retry': 'attempt status delay_ms error',
+    'llm_step_finished': 'step model purpose stop_reason duration_ms input_tokens output_tokens cache_read_tokens '
+                         'cache_write_tokens cost_usd',
+    'tool_started': 'tool tool_use_id preview',
+    'tool_called': 'tool tool_use_id duration_ms output_len',
+    'tool_error': 'tool tool_use_id duration_ms error',
+    'node_finished': 'output duration_ms backend model provider steps input_tokens output_tokens cache_read_tokens '
+                     'cache_write_tokens runner_start_ms formatting_pass_used parse_fallback _session_id _tokens _cost_usd',
+}
+
+
+def test_events_have_their_keys(mine):
+    mine.write(agent())
+    with Provider({'turns': [{'status': 529, 'retry_after': 0}, bash('true'), bash('exit 3'),
+                             {'tool': 'Read', 'input': {'file_path': '/nonexistent'}}, {'text': 'done'}]}) as p:
+        mine.run(p)
+    events = mine.user.events()
+    for kind, keys in KEYS.items():
+        found = of_type(events, kind, 'work')
+        assert found, kind
+        for data in found:
+            assert set(data) == set(keys.split()), kind

@@ -20,7 +20,7 @@ static const struct kind {
 	{"tool_called", "tool_called", {"tool", "tool_use_id"}, {"duration_ms", "output_len"}},
 	{"tool_error", "tool_error", {"tool", "tool_use_id", "error"}, {"duration_ms"}},
 	{"llm_compacted", "llm_compacted", {NULL}, {"before_tokens", "after_tokens", "messages"}},
-	{"warning", "agent_warning", {"code", "message"}, {NULL}},
+	{"warning", "delegate_warning", {"code", "message"}, {NULL}},
 };
 
 /* The first characters of a text, without anything that could move a cursor. */
@@ -60,7 +60,7 @@ static void too_many(struct node_exec *x)
 
 	json_put_str(d, "code", "events_dropped");
 	json_put_str(d, "message", "the runner reports too many events; no more are written for this node");
-	claw_emit(x, "agent_warning", d);
+	claw_emit(x, "delegate_warning", d);
 }
 
 void claw_on_event(struct node_exec *x, const json_t *data)

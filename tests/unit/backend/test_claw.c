@@ -78,7 +78,7 @@ static void on_event(void *arg, const char *type, json_t *data)
 	struct world *w = arg;
 
 	w->events++;
-	w->warnings += str_eq(type, "agent_warning");
+	w->warnings += str_eq(type, "delegate_warning");
 	w->restarts += str_eq(type, "claw_runner_restarted");
 	json_decref(data);
 }
