@@ -1,4 +1,5 @@
 """The published images: what they hold, that their Dockerfiles are ones, and how they are published."""
+import json
 import os
 import re
 import shutil
@@ -116,3 +117,16 @@ def test_workflow_publishes_and_signs_both():
     signed = [s['run'] for s in steps if 'cosign sign' in s.get('run', '')]
     assert len(signed) == 2 and all('@$DIGEST' in run for run in signed)
     assert doc['permissions']['id-token'] == 'write' and doc['permissions']['packages'] == 'write'
+
+
+def test_devcontainer_example(me):
+    """The template is read as a run would: its image is the slim one, and devbox fetches the tools before the first
+    node."""
+    example = os.path.join(ROOT, 'examples', 'devcontainer-devbox')
+    shutil.copytree(example, me.workspace, dirs_exist_ok=True)
+    me.ok('validate', 'main.bot')
+    plan = json.loads(me.ok('sandbox', 'plan', '--json', '--sandbox-driver', 'docker', 'main.bot').stdout)
+    text = json.dumps(plan)
+    assert 'ghcr.io/socialgouv/iterion-sandbox-slim:edge' in text and 'devbox install' in text
+    with open(os.path.join(example, 'devbox.json'), encoding='utf-8') as f:
+        assert json.load(f)['packages']
