@@ -323,9 +323,13 @@ void delegate_cancel(struct node_exec *x, enum node_cancel how)
 	bool first = !x->cancelled;
 	bool runs = x->child || x->room.child;
 
-	x->cancelled = true;
-	if (x->leaving)
+	if (x->leaving) {
+		/* What it comes to is decided; only its cleaning can be cut short. */
+		if (how == NODE_CANCEL_KILL)
+			room_signal(&x->room, SIGKILL);
 		return;
+	}
+	x->cancelled = true;
 	if (!runs) {
 		/* It waits: for its beginning, for a retry, or for its very end. */
 		if (uv_is_active((uv_handle_t *)&x->timer))

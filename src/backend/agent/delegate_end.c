@@ -16,6 +16,7 @@
 #include <base/mem.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,13 @@ static void on_left(void *arg, const struct err *e)
 	uv_close((uv_handle_t *)&x->timer, on_timer_closed);
 }
 
+static void on_long_leaving(uv_timer_t *t)
+{
+	struct node_exec *x = t->data;
+
+	room_signal(&x->room, SIGKILL);
+}
+
 static void emit_end(const struct node_exec *x)
 {
 	json_t *d = json_object();
@@ -119,7 +127,9 @@ void delegate_finish(struct node_exec *x)
 	}
 	if (x->starts > 0)
 		emit_end(x);
-	if (!room_leave(&x->room, x->starts > 0 && !x->output, on_left, x))
+	if (room_leave(&x->room, x->starts > 0 && !x->output, on_left, x))
+		(void)uv_timer_start(&x->timer, on_long_leaving, NODE_KILL_AFTER_MS, 0);
+	else
 		on_left(x, NULL);
 }
 

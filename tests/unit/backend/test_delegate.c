@@ -28,7 +28,7 @@
 #define BUSY                                                                                                           \
 	"'{\"type\":\"result\",\"is_error\":true,\"api_error_status\":529,\"result\":\"busy\",\"session_id\":\"S\"}'"
 
-enum when { NEVER, AT_ONCE, WHEN_STARTED, WHEN_RETRIED };
+enum when { NEVER, AT_ONCE, WHEN_STARTED, WHEN_RETRIED, WHEN_FINISHED };
 
 struct fixture {
 	uv_loop_t loop;
@@ -129,7 +129,8 @@ static void on_event(void *arg, const char *type, json_t *data)
 				    error ? " " : "", error ? error : ""),
 			 0);
 	if ((f->cancel_when == WHEN_STARTED && str_eq(type, "llm_step_finished")) ||
-	    (f->cancel_when == WHEN_RETRIED && str_eq(type, "delegate_retry")))
+	    (f->cancel_when == WHEN_RETRIED && str_eq(type, "delegate_retry")) ||
+	    (f->cancel_when == WHEN_FINISHED && str_eq(type, "delegate_finished")))
 		cancel_soon(f);
 	json_decref(data);
 }
@@ -387,6 +388,28 @@ static void its_files(void **state)
 	teardown(&f);
 }
 
+/* A cleaning that takes for ever does not keep the run from ending. */
+static void a_long_cleaning(void **state)
+{
+	(void)state;
+	struct fixture f;
+	static const char slow[] = "#!/bin/sh\nprintf %s \"$2\" >\"${0%/*}/folder\"\nexec sleep 100\n";
+
+	setup(&f, "cat >/dev/null; echo " RESULT);
+	auto_free char *rm = xasprintf("%s/rm", f.top);
+	assert_int_equal(file_replace(AT_FDCWD, rm, slow, strlen(slow), 0755, FILE_NO_SYNC, NULL), 0);
+	f.agent.system = "be careful";
+	f.cancel_when = WHEN_FINISHED;
+	f.also_kill = true;
+	run(&f);
+	assert_non_null(f.output);
+	assert_false(f.result.cancelled);
+	auto_free char *folder = tmp_read(f.top, "folder");
+	assert_true(folder && str_starts(folder, "/tmp/iterion-agent-"));
+	assert_int_equal(tree_remove(AT_FDCWD, folder, NULL), 0);
+	teardown(&f);
+}
+
 static void a_lost_sandbox(void **state)
 {
 	(void)state;
@@ -427,6 +450,7 @@ int main(void)
 		cmocka_unit_test(odd_ids_are_refused),
 		cmocka_unit_test(failures),
 		cmocka_unit_test(its_files),
+		cmocka_unit_test(a_long_cleaning),
 		cmocka_unit_test(a_lost_sandbox),
 		cmocka_unit_test(a_missing_program),
 	};
