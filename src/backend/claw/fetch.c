@@ -8,6 +8,7 @@
 #include "fetch.h"
 
 #include "http/http.h"
+#include "html.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>
@@ -41,7 +42,7 @@ struct fetch {
 	char *location; /* of a redirect */
 	unsigned hops;
 	int status;
-	bool text;
+	bool text, html;
 	struct buf body;
 	bool cut; /* there was more */
 };
@@ -53,10 +54,10 @@ json_t *fetch_tool(void)
 	json_t *o = json_object();
 
 	json_put_str(o, "name", "WebFetch");
-	json_put_str(
-		o, "description",
-		"Gets a page or file by its URL and returns it as text (HTML as it is, at most 100 KiB). Only hosts "
-		"that the network policy of this run allows can be reached.");
+	json_put_str(o, "description",
+		     "Gets a page or file by its URL and returns it as text (HTML made readable, at most 100 KiB). "
+		     "Only hosts "
+		     "that the network policy of this run allows can be reached.");
 	json_put(o, "input_schema", json_loads(schema, 0, NULL));
 	return o;
 }
@@ -93,6 +94,7 @@ static void on_head(void *arg, const struct http_head *h)
 
 	f->status = h->status;
 	f->text = type == NULL;
+	f->html = html_is(type, "", 0);
 	for (size_t i = 0; type && i < ARRAY_LEN(kinds); i++)
 		f->text |= strncasecmp(type, kinds[i], strlen(kinds[i])) == 0;
 	if (location && h->status >= 300 && h->status < 400)
@@ -155,9 +157,13 @@ static void give(struct fetch *f)
 	if (f->status >= 400) {
 		(void)buf_printf(&out, "HTTP status %d\n\n", f->status);
 	}
-	size_t len = MIN(f->body.len, (size_t)TEXT_MAX);
-	(void)utf8_sanitize(&out, buf_str(&f->body), len);
-	if (f->cut || len < f->body.len)
+	auto_buf readable = BUF_INIT(PAGE_MAX);
+	if (f->html)
+		(void)html_to_text(&readable, buf_str(&f->body), f->body.len);
+	const struct buf *text = f->html ? &readable : &f->body;
+	size_t len = MIN(text->len, (size_t)TEXT_MAX);
+	(void)utf8_sanitize(&out, buf_str(text), len);
+	if (f->cut || len < text->len)
 		(void)buf_puts(&out, "\n\n[The rest was cut off.]");
 	finish(f, buf_str(&out), out.len, NULL);
 }
