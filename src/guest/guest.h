@@ -6,6 +6,7 @@
 /* Each takes its own name as argv[0] and returns the process's exit code. */
 int guest_init(int argc, char **argv);
 int guest_connect(int argc, char **argv);
+int guest_identify(int argc, char **argv);
 int guest_claw_runner(int argc, char **argv);
 
 /* Proves what `checks` asks for by trying what must be impossible; 0, or -EPERM with which wall is missing. */

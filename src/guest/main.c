@@ -11,6 +11,7 @@ static const struct {
 } jobs[] = {
 	{"init", guest_init},
 	{"connect", guest_connect},
+	{"identify", guest_identify},
 	{"__claw-runner", guest_claw_runner},
 };
 

@@ -35,7 +35,8 @@ class Runner:
         self.seen = []
         self.rest = b''
         program = program or os.path.join(os.path.dirname(user.program), 'iterion-guest')
-        self.process = user.popen(*(argv or (program, '__claw-runner')), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = user.popen(*(argv or (program, '__claw-runner')), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env={'TMPDIR': user.folder('tmp')})
         self.task = {'node_id': 'n', 'system_prompt': 'You are a test.', 'user_prompt': 'Do it.', 'model': 'm',
                      'work_dir': user.workspace, 'tool_max_steps': 100, 'max_tokens': 1000, 'context_window': 100000,
                      'session_id': 's1', **task}

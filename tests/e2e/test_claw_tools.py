@@ -35,10 +35,10 @@ class Marked:
 
     def __init__(self, user, mark):
         self.user, self.mark = user, f'{mark}-{os.getpid()}'
-        self.program, self.workspace = user.program, user.workspace
+        self.program, self.workspace, self.folder = user.program, user.workspace, user.folder
 
-    def popen(self, *argv, **more):
-        return self.user.popen(*argv, env={'MARK': self.mark}, **more)
+    def popen(self, *argv, env=None, **more):
+        return self.user.popen(*argv, env={**(env or {}), 'MARK': self.mark}, **more)
 
     def left(self):
         return marked(self.mark)
@@ -355,7 +355,7 @@ def test_bash_time_limit(me):
         for command in ('sleep 1000 & sleep 1000; :', "trap '' TERM; while :; do sleep 1000; done"):
             got = r.call('Bash', command=command, timeout=300)
             assert got['content'] == 'The command was ended after 300 ms, its time limit.' and got['is_error']
-            assert set(whose.left()) <= {r.process.pid}
+            wait_until(lambda: set(whose.left()) <= {r.process.pid})
         r.finish()
 
 
@@ -534,6 +534,7 @@ def test_a_pause_and_its_end(me):
         r.send('ask_user_answer', {'pause': True}, asked['id'])
         got = r.result()
     assert got['pending_tool_use_id'] == 'q' and 'error' not in got
+    assert os.listdir(me.folder('tmp')) == []
     assert got['pending_conversation'] == asked['data']['conversation']
     with Runner(me, interaction_enabled=True, resume_conversation=got['pending_conversation'],
                 resume_pending_tool_use_id='q', resume_answer='this').start() as r:

@@ -66,8 +66,14 @@ void tools_done(struct tools *t, bool keep_files)
 {
 	shells_free(t->shells);
 	seen_free(t->seen);
-	if (t->scratch && !keep_files)
+	/* Kept are only files of output, and the folder for their sake. */
+	if (t->scratch && keep_files) {
+		auto_free char *cwd = xasprintf("%s/cwd", t->scratch);
+		(void)unlink(cwd);
+		(void)rmdir(t->scratch);
+	} else if (t->scratch) {
 		(void)!tree_remove(AT_FDCWD, t->scratch, NULL);
+	}
 	free(t->work_dir);
 	free(t->cwd);
 	free(t->scratch);
@@ -82,7 +88,8 @@ const char *tools_scratch(struct tools *t)
 	if (t->scratch)
 		return t->scratch;
 	id_hex(name, 8);
-	auto_free char *path = xasprintf("/tmp/iterion-claw-%s", name);
+	const char *tmp = getenv("TMPDIR");
+	auto_free char *path = xasprintf("%s/iterion-claw-%s", tmp && tmp[0] == '/' ? tmp : "/tmp", name);
 	if (mkdir(path, 0700) == 0)
 		t->scratch = TAKE_PTR(path);
 	return t->scratch;
