@@ -141,17 +141,13 @@ def test_refusals_are_tried_again(mine):
     assert [s['session'] for s in of_type(mine.user.events(), 'delegate_started')] == ['fresh', 'retry']
 
 
-@pytest.mark.parametrize('turns,says', [
-    ([{'status': 401}], ['401', 'ANTHROPIC_API_KEY']),
-    ([{'status': 400, 'message': 'the prompt is too odd'}], ['400 the prompt is too odd']),
-])
-def test_errors_of_the_provider(mine, turns, says):
+def test_an_error_of_the_provider(mine):
     mine.write(agent(), ['work -> done'])
-    with Provider({'turns': turns, 'repeat': True}) as p:
+    with Provider({'turns': [{'status': 401}], 'repeat': True}) as p:
         flags, env = mine.options(p)
-        mine.user.fails('run', 'main.bot', *flags, env={**env, 'CLAUDE_CODE_MAX_RETRIES': '0'}, code=1, says=says)
+        mine.user.fails('run', 'main.bot', *flags, env=env, code=1, says=['401', 'ANTHROPIC_API_KEY'])
     error, = of_type(mine.user.events(), 'delegate_error')
-    assert error['status'] == turns[0]['status']
+    assert error['status'] == 401
 
 
 def test_too_many_steps(mine):
@@ -164,17 +160,15 @@ def test_too_many_steps(mine):
 
 def test_conversations_go_on(mine):
     """The second agent has heard what the first one has; a fork is a conversation of its own."""
-    mine.write(agent('first') + agent('second', 'session: inherit') + agent('third', 'session: fork') +
-               agent('fourth', 'session: fresh'),
-               ['first -> second', 'second -> third', 'third -> fourth', 'fourth -> done'])
-    with Provider(script(*({'text': f'ANSWER-{i}'} for i in range(4)))) as p:
+    mine.write(agent('first') + agent('second', 'session: inherit') + agent('third', 'session: fork'),
+               ['first -> second', 'second -> third', 'third -> done'])
+    with Provider(script(*({'text': f'ANSWER-{i}'} for i in range(3)))) as p:
         mine.run(p)
         heard = [json.dumps(c['body']['messages']) for c in p.calls(with_tools=True)]
-    assert ['ANSWER-0' in h for h in heard] == [False, True, True, False]
-    assert ['ANSWER-1' in h for h in heard] == [False, False, True, False]
-    ids = [of_type(mine.user.events(), 'node_finished', n)[0]['_session_id']
-           for n in ('first', 'second', 'third', 'fourth')]
-    assert ids[0] == ids[1] and len(set(ids)) == 3
+    assert ['ANSWER-0' in h for h in heard] == [False, True, True]
+    assert ['ANSWER-1' in h for h in heard] == [False, False, True]
+    ids = [of_type(mine.user.events(), 'node_finished', n)[0]['_session_id'] for n in ('first', 'second', 'third')]
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_resume_knows_the_conversation(mine):
@@ -304,8 +298,7 @@ def test_a_cancelled_agent_leaves_nothing_running(mine):
     assert not os.path.exists(prompt)
 
 
-@pytest.mark.parametrize('where', ['.npm-global/lib/node_modules/@anthropic-ai/claude-code/bin', '.claude/local',
-                                   '.local/share/claude/versions'])
+@pytest.mark.parametrize('where', ['.npm-global/lib/node_modules/@anthropic-ai/claude-code/bin', '.claude/local'])
 def test_a_program_below_home_is_shared(mine, where):
     """The sandbox's HOME is empty, and claude is there all the same; nothing of it can be changed."""
     real = os.path.join(mine.user.folder('home', *where.split('/')), 'claude')
