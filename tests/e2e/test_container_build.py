@@ -151,3 +151,24 @@ def test_example(container):
     user.ok('run', 'main.bot', *container.flags)
     outputs = container.outputs()
     assert outputs['greet'] == 'good morning from an image of our own\n'
+
+
+@pytest.mark.parametrize('container', ['docker'], indirect=True)
+def test_buildx_is_used_where_it_is(container):
+    """A docker program with a stand-in for the plugin, which notes how it was called and lets the old builder work."""
+    user = container.user
+    real = shutil.which('docker', path=user.env['PATH'])
+    user.folder('bin')
+    user.file(os.path.join(user.base, 'bin', 'docker'), f"""#!/bin/sh
+[ "$1" = buildx ] || exec {real} "$@"
+[ "$2" = version ] && exit 0
+printf '%s\\n' "$@" >{user.base}/called
+shift 3
+exec {real} build "$@"
+""", 0o755)
+    b = prepared(container)
+    container.run('cat /hello.txt', block=b, env={'PATH': os.path.join(user.base, 'bin') + ':' + user.env['PATH']})
+    with open(os.path.join(user.base, 'called'), encoding='utf-8') as f:
+        words = f.read().split('\n')[:-1]
+    assert words[:4] == ['buildx', 'build', '--load', '-f'] and words[-1] == user.workspace
+    assert words[words.index('-t') + 1].startswith(BUILT + ':')
