@@ -154,6 +154,15 @@ static void on_swept(void *arg, size_t n, const struct err *e)
 
 void container_ready(struct container *c, const int *listeners, size_t n)
 {
+	if (!c->looked) {
+		c->guest_ready = true;
+		for (size_t i = 0; i < n; i++)
+			c->listeners[i] = listeners[i];
+		c->n_listeners = n;
+		return;
+	}
+	c->guest_ready = false;
+	c->n_listeners = 0;
 	c->ready = true;
 	/* What killed runs left is removed beside this run's work; only its end waits for it. */
 	if (leftovers_sweep(c->loop, c->engine, c->program, on_swept, c, NULL) == 0)
@@ -203,6 +212,8 @@ static void stop(struct sandbox *s, void (*done)(void *arg, bool killed), void *
 	c->busy++;
 	if (c->step && !c->step_makes)
 		cli_signal(c->step, SIGKILL);
+	if (c->look)
+		cli_signal(c->look, SIGKILL);
 	if (c->build)
 		build_cancel(c->build);
 	/* Cut off half-way it might make the container after it was removed, so it is waited for, but not for long. */
@@ -225,6 +236,8 @@ static void free_container(struct sandbox *s)
 
 	if (c->channel)
 		channel_free(c->channel, NULL, NULL);
+	for (size_t i = 0; i < c->n_listeners; i++)
+		close_quietly(c->listeners[i]);
 	close_quietly(c->env_fd);
 	close_quietly(c->terminals);
 	pull_count_done(&c->pull);
@@ -311,6 +324,7 @@ static int container_new(const struct container_engine *en, const struct sandbox
 	}                                                                                                              \
 	const struct driver driver_##id = {                                                                            \
 		.name = #id,                                                                                           \
+		.mounts_by_path = true,                                                                                \
 		.caps = {.image = true,                                                                                \
 			 .build = true,                                                                                \
 			 .mounts = true,                                                                               \

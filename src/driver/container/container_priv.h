@@ -26,6 +26,7 @@ struct container {
 	char *image;
 	struct build *build;	 /* while it runs */
 	struct cli *step;	 /* the program of the start that runs now */
+	struct cli *look;	 /* the one that looks at the image meanwhile */
 	struct control *control; /* until the guest has connected */
 	struct channel *channel; /* from then on */
 	int env_fd;
@@ -34,6 +35,11 @@ struct container {
 	bool step_makes; /* the step is the one that makes the container: it must not be cut off */
 	bool made;	 /* there may be a container */
 	bool removing;
+	bool pulled;	  /* or built: what the engine does not have now cannot be had */
+	bool looked;	  /* all is known of the image */
+	bool guest_ready; /* waits for that, with these */
+	int listeners[FRAME_MAX_FDS];
+	size_t n_listeners;
 	bool swept; /* for a name that was in use: at most once */
 	bool ready;
 	bool over;   /* lost or stopped: nothing more is started */
@@ -64,10 +70,13 @@ bool container_step_ended(struct container *c);
 /* Ends the start with the words of a step that failed. */
 void container_fail(struct container *c, const struct cli_result *r, const char *what);
 
-/* Makes the container of c->image; what cannot be begun ends the start. */
-void container_make(struct container *c);
+/* Makes the container of c->image. */
+int container_make(struct container *c, struct err *e) __attribute__((warn_unused_result));
 
-/* Everything stands; listeners as in sandbox_callbacks. */
+/* Pulls the image and makes the container again. */
+void container_pull(struct container *c);
+
+/* The guest, or without one the container, stands; listeners as in sandbox_callbacks. */
 void container_ready(struct container *c, const int *listeners, size_t n);
 
 /* The last word: at most once, and not for an end that was asked for. */

@@ -43,13 +43,11 @@ enum {
 	CONNECT_MS = 60 * 1000,
 };
 
-static int make(struct container *c, struct err *e);
-
-void container_make(struct container *c)
+static void make_or_lose(struct container *c)
 {
 	struct err e = ERR_INIT;
 
-	if (make(c, &e) < 0)
+	if (container_make(c, &e) < 0)
 		container_lost(c, &e);
 }
 
@@ -75,7 +73,7 @@ static void fall_back(struct container *c, const char *why)
 			  c->image, why, c->engine->program);
 	container_warn(c, "no_guest", message);
 	free(TAKE_PTR(c->guest));
-	container_make(c);
+	make_or_lose(c);
 }
 
 static void on_channel_ready(void *arg, int terminals, const int *listeners, size_t n)
@@ -159,7 +157,7 @@ static void on_swept(void *arg, size_t n, const struct err *e)
 
 	(void)e;
 	if (!c->over && n > 0) {
-		container_make(c);
+		make_or_lose(c);
 	} else if (!c->over) {
 		(void)err_set(&in_use, ERR_SANDBOX, EEXIST, "start the sandbox: there is a container named %s already",
 			      c->name);
@@ -192,7 +190,10 @@ static void not_made(struct container *c, const struct cli_result *r)
 	enum words_kind kind = words_classify(r->err);
 
 	container_close_control(c);
-	if (kind == WORDS_NAME_IN_USE) {
+	if (kind == WORDS_IMAGE_NOT_FOUND && !c->pulled) {
+		c->made = false;
+		container_pull(c);
+	} else if (kind == WORDS_NAME_IN_USE) {
 		c->made = false;
 		sweep_name(c, r);
 	} else if (kind == WORDS_GUEST_REFUSED && c->guest) {
@@ -315,7 +316,7 @@ static int open_control(struct container *c, struct err *e)
 	return r;
 }
 
-static int make(struct container *c, struct err *e)
+int container_make(struct container *c, struct err *e)
 {
 	auto_strv argv = {0};
 	char owner[OWNER_SIZE];

@@ -1,8 +1,9 @@
 /* The start of a container: its image, then the container (make.c).
  *
- * The image is built from the workspace's Dockerfile, or looked for, pulled when the engine does not have it, and
- * looked at: its digest goes into the record, its environment to every program. Each step is one run of the engine's
- * program; its end begins the next, unless the start is over by then. */
+ * The image is built from the workspace's Dockerfile, or named. The container is made at once, and beside that the
+ * image is looked at: its digest goes into the record, its environment to every program. When the engine does not have
+ * the image, `run` fails for that reason; it is pulled then, and both are done again. The sandbox is ready when the
+ * guest is and the look is over. */
 #include "args.h"
 #include "build.h"
 #include "container_priv.h"
@@ -76,40 +77,58 @@ static void tell_user(const struct container *c)
 	container_emit(c, "sandbox_user_remap", d);
 }
 
-static int look(struct container *c, cli_done_cb done, struct err *e)
-{
-	const char *const words[] = {"image", "inspect", "--format", image_format, c->image, NULL};
-	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = LOOK_MS};
-
-	return container_step_words(c, words, &o, done, e);
-}
-
-/* The image is there. */
+/* The image is there: what it is and what it gives every program. */
 static void take_image(struct container *c, const struct cli_result *r)
 {
 	struct image_facts facts;
 
-	if (image_parse(r->out, r->out_len, &facts) == 0) {
-		c->base.image_digest = TAKE_PTR(facts.digest);
-		c->base.env = facts.env;
-		facts.env = (struct strv){0};
-		image_facts_done(&facts);
-	}
-	tell_user(c);
-	container_make(c);
+	c->looked = true;
+	if (c->base.image_digest || c->base.env.n || image_parse(r->out, r->out_len, &facts) < 0)
+		return;
+	c->base.image_digest = TAKE_PTR(facts.digest);
+	c->base.env = facts.env;
+	facts.env = (struct strv){0};
+	image_facts_done(&facts);
 }
 
-static void on_looked_again(void *arg, const struct cli_result *r)
+static int look(struct container *c, struct err *e);
+
+/* That the engine has no such image is told by `run` too, which then has it pulled. */
+static void on_looked(void *arg, const struct cli_result *r)
 {
 	struct container *c = arg;
+	struct err e = ERR_INIT;
 
-	if (container_step_ended(c)) {
-		if (cli_ok(r))
-			take_image(c, r);
-		else
-			container_fail(c, r, "look at the sandbox's image");
+	c->look = NULL;
+	if (!c->over && cli_ok(r)) {
+		take_image(c, r);
+		if (c->guest_ready)
+			container_ready(c, c->listeners, c->n_listeners);
+	} else if (!c->over && words_classify(r->err) != WORDS_IMAGE_NOT_FOUND) {
+		container_fail(c, r, "look for the sandbox's image");
+	} else if (!c->over && c->pulled && look(c, &e) < 0) {
+		container_lost(c, &e);
 	}
 	container_idle(c);
+}
+
+static int look(struct container *c, struct err *e)
+{
+	const char *const argv[] = {c->program, "image", "inspect", "--format", image_format, c->image, NULL};
+	const struct cli_opts o = {.argv = argv, .stdin_fd = -1, .out_limit = ANSWER_LIMIT, .timeout_ms = LOOK_MS};
+	int r = cli_start(c->loop, &o, on_looked, c, &c->look, e);
+
+	if (r == 0)
+		c->busy++;
+	return r;
+}
+
+/* The container is made while its image is looked at: neither needs the other, and most images are there. */
+static int make_and_look(struct container *c, struct err *e)
+{
+	int r = c->look ? 0 : look(c, e);
+
+	return r < 0 ? r : container_make(c, e);
 }
 
 static void tell_pull(struct container *c, const char *layer)
@@ -141,32 +160,25 @@ static void on_pulled(void *arg, const struct cli_result *r)
 	struct err e = ERR_INIT;
 
 	if (container_step_ended(c)) {
+		c->pulled = true;
 		if (!cli_ok(r)) {
 			auto_free char *what = xasprintf("pull the image %s", c->image);
 			container_fail(c, r, what);
-		} else if (look(c, on_looked_again, &e) < 0) {
+		} else if (make_and_look(c, &e) < 0) {
 			container_lost(c, &e);
 		}
 	}
 	container_idle(c);
 }
 
-static void on_looked(void *arg, const struct cli_result *r)
+void container_pull(struct container *c)
 {
-	struct container *c = arg;
 	const char *const pull[] = {"pull", c->image, NULL};
 	const struct cli_opts o = {.stdin_fd = -1, .on_line = on_pull_line, .line_arg = c};
 	struct err e = ERR_INIT;
 
-	if (container_step_ended(c)) {
-		if (cli_ok(r))
-			take_image(c, r);
-		else if (words_classify(r->err) != WORDS_IMAGE_NOT_FOUND)
-			container_fail(c, r, "look for the sandbox's image");
-		else if (container_step_words(c, pull, &o, on_pulled, &e) < 0)
-			container_lost(c, &e);
-	}
-	container_idle(c);
+	if (container_step_words(c, pull, &o, on_pulled, &e) < 0)
+		container_lost(c, &e);
 }
 
 static void on_built_event(void *arg, const char *type, json_t *data)
@@ -184,7 +196,8 @@ static void on_built(void *arg, const char *image, const struct err *why)
 		container_lost(c, why);
 	} else if (!c->over) {
 		c->image = xstrdup(image);
-		if (look(c, on_looked_again, &e) < 0)
+		c->pulled = true; /* a registry does not have it */
+		if (make_and_look(c, &e) < 0)
 			container_lost(c, &e);
 	}
 	container_idle(c);
@@ -212,5 +225,6 @@ static int build(struct container *c, struct err *e)
 
 int container_start(struct container *c, struct err *e)
 {
-	return c->image ? look(c, on_looked, e) : build(c, e);
+	tell_user(c);
+	return c->image ? make_and_look(c, e) : build(c, e);
 }

@@ -43,6 +43,7 @@ static const char script[] =
 	"run) cat /dev/stdin >env\n"
 	"	[ ! -e in-use ] || { rm in-use; echo 'Error: the container name \"/x\" is already in use' >&2; exit "
 	"125; }\n"
+	"	[ -e image ] || { echo 'Error: No such image: img:1' >&2; exit 125; }\n"
 	"	say run-fails\n"
 	"	case \"$*\" in *'--entrypoint sleep'*) ;; *) say refuse ;; esac\n"
 	"	: >made; echo 0123456789abcdef\n"
