@@ -52,6 +52,7 @@ struct exec {
 
 struct driver {
 	const char *name;
+	bool mounts_by_path; /* its engine looks sources of mounts up again, later */
 	struct driver_caps caps;
 	/* Where a sandbox has its artifact files and its attachments; NULL: at the host's path. */
 	const char *artifact_files;

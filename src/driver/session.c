@@ -10,6 +10,7 @@
 #include "post_create.h"
 #include "proxy_env.h"
 #include "session_priv.h"
+#include "sources.h"
 
 #include <base/cleanup.h>
 #include <base/err.h>
@@ -72,10 +73,29 @@ static void on_post_create(void *arg, const struct err *e)
 		started(s);
 }
 
+static void check_started(struct session *s);
+
+static void on_verified(void *arg, const struct err *e)
+{
+	struct session *s = arg;
+
+	sources_free(TAKE_PTR(s->sources));
+	if (s->state != SESSION_STARTING)
+		return;
+	if (e)
+		fail_start(s, e);
+	else
+		check_started(s);
+}
+
 static void check_started(struct session *s)
 {
 	if (s->state != SESSION_STARTING || !s->sandbox_ready || (s->proxy && !s->proxy_ready))
 		return;
+	if (s->sources) {
+		sources_verify(s->sources, s, on_verified, s);
+		return;
+	}
 	s->was_started = true;
 	session_emit_started(s);
 	session_emit_host_state(s);
@@ -164,76 +184,6 @@ static void on_blocked(void *arg, const struct proxy_blocked *b)
 static void on_summary(void *arg, const struct proxy_host_total *t, size_t n)
 {
 	session_emit_summary(arg, t, n);
-}
-
-/* An init and no-new-privileges are what every sandbox has. */
-static bool wants_run_args(const struct sandbox_spec *spec)
-{
-	for (size_t i = 0; i < spec->run_args.n; i++)
-		if (!str_eq(spec->run_args.v[i], "--init") &&
-		    !str_eq(spec->run_args.v[i], "--security-opt=no-new-privileges"))
-			return true;
-	return false;
-}
-
-/* Who asked for a field, or for a member of it ("limits.memory"). */
-static const char *source_of(const struct sandbox_spec *spec, const char *field)
-{
-	size_t len = strlen(field);
-
-	for (size_t i = 0; i < spec->sources.n; i++) {
-		const char *entry = spec->sources.v[i];
-		if (str_starts(entry, field) && (entry[len] == '=' || entry[len] == '.'))
-			return strchr(entry, '=') + 1;
-	}
-	return NULL;
-}
-
-static int cannot_give(const struct session *s, const char *field, struct err *e)
-{
-	const char *source = source_of(&s->spec, field);
-	bool ours = source && str_ends(source, "devcontainer.json");
-
-	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			"make the sandbox: the %s driver cannot give %s, which %s asks for", driver_name(s->driver),
-			field, source ? source : "the sandbox block");
-	err_hint(e,
-		 "Take it out of the %s, or choose a driver that has it with --sandbox-driver "
-		 "(`iterion sandbox exec --help` lists them)%s.",
-		 ours ? "file" : "sandbox block",
-		 ours ? "; --devcontainer=none makes a sandbox without that file" : "");
-	return r;
-}
-
-/* What the spec asks for and the driver cannot do is an error, never left out. */
-static int check_caps(const struct session *s, struct err *e)
-{
-	const struct sandbox_spec *spec = &s->spec;
-	const struct driver_caps *c = driver_caps(s->driver);
-	const struct {
-		const char *field;
-		bool asked, can;
-	} rows[] = {
-		{"image", spec->image != NULL, c->image},
-		{"build", spec->build.dockerfile != NULL, c->build},
-		{"mounts", spec->n_mounts > 0, c->mounts},
-		{"user", spec->user != NULL, c->user},
-		/* noop was asked for by name to run unprotected, which sandbox_skipped records. */
-		{"a network policy", spec->network.mode != NETWORK_OPEN && s->driver != &driver_noop,
-		 c->network_policy},
-		{"network.tls_inspect", spec->network.tls_inspect != TLS_INSPECT_OFF, c->secrets},
-		{"secrets", spec->n_secrets > 0, c->secrets},
-		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
-		{"post_create", spec->post_create != NULL, s->driver != &driver_noop},
-		{"commands of devcontainer.json", !lifecycle_empty(&spec->lifecycle), s->driver != &driver_noop},
-		/* Words for a container's making: who takes an image makes containers. */
-		{"run_args", wants_run_args(spec), c->image},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].asked && !rows[i].can)
-			return cannot_give(s, rows[i].field, e);
-	return 0;
 }
 
 static int make_policy(struct session *s, struct err *e)
@@ -329,7 +279,7 @@ static int choose_driver(struct session *s, struct err *e)
 	const char *reason;
 	bool bare = !s->spec.image && !s->spec.build.dockerfile;
 	int r = driver_choose(s->p.driver, bare, &s->driver, &reason, e);
-	return r < 0 ? r : check_caps(s, e);
+	return r < 0 ? r : session_check_caps(s, e);
 }
 
 int session_settle(struct session *s, struct err *e)
@@ -415,6 +365,8 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 	if (r == 0 && !s->sandbox)
 		r = make_late(s, &e);
 	s->sandbox_started = s->sandbox != NULL;
+	if (r == 0 && s->driver->mounts_by_path)
+		r = sources_open(s, &s->sources, &e);
 	if (r == 0 && s->sandbox)
 		r = s->sandbox->ops->start(s->sandbox, s->p.loop, &cb, &e);
 	if (r < 0)
@@ -580,5 +532,6 @@ void session_free(struct session *s)
 	free(s->hidden);
 	free(s->artifact_files);
 	free(s->attachments);
+	sources_free(s->sources);
 	free(s);
 }

@@ -20,6 +20,8 @@ enum session_state {
 	SESSION_STOPPED
 };
 
+struct sources;
+
 struct session {
 	struct session_params p;
 	struct sandbox_spec spec; /* a copy, with the sources of mounts resolved */
@@ -34,9 +36,10 @@ struct session {
 	char *workspace_target;
 	char *home;
 	struct host_state_plan host_state;
-	char *hidden;	      /* of the host, or NULL */
-	char *artifact_files; /* of the host, resolved, or NULL */
-	char *attachments;    /* the same */
+	char *hidden;		 /* of the host, or NULL */
+	char *artifact_files;	 /* of the host, resolved, or NULL */
+	char *attachments;	 /* the same */
+	struct sources *sources; /* NULL: the driver mounts by descriptor, or all is as it should be */
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
 	bool planned;	/* nothing is made: the run and its folders do not exist */
@@ -54,6 +57,8 @@ struct session *session_alloc(const struct session_params *p) __attribute__((ret
 /* All that is decided before anything is made: the driver, the paths on both sides, the policy. Looks at the host and
  * changes nothing. */
 int session_settle(struct session *s, struct err *e) __attribute__((warn_unused_result));
+/* Whether the driver has what the spec asks for: 0, or -ENOTSUP with which field, and who asked. */
+int session_check_caps(const struct session *s, struct err *e) __attribute__((warn_unused_result));
 /* {mode, enforcement, rules}; [{path, reason}]. */
 json_t *session_network_json(const struct session *s);
 json_t *session_skipped_json(const struct session *s);
