@@ -120,6 +120,8 @@ static void on_done(void *arg, const struct llm_answer *a, int status, const str
 
 	s->call = NULL;
 	if (a) {
+		/* Whatever failed before was got over. */
+		s->x->provider_failed = false;
 		count(s->x, &a->usage);
 		emit_step(s, a);
 		send_chunk(s, done_chunk(a));

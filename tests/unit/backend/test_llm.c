@@ -22,78 +22,70 @@
 #define EV(name, data) "event: " name "\ndata: " data "\n\n"
 #define DATA(data) "data: " data "\n\n"
 
-static const char anthropic_stream[] = ": hello\n\n" EV(
-	"message_start",
-	"{\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,"
-	"\"cache_read_input_tokens\":7,\"cache_creation_input_tokens\":3,"
-	"\"output_tokens\":1}}}") EV("content_block_start",
-				     "{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":"
-				     "\"thinking\",\"thinking\":\"\"}}")
-	EV("content_block_delta",
-	   "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
-	   "\"thinking_delta\",\"thinking\":\"hm\"}}") EV("content_block_delta",
-							  "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{"
-							  "\"type\":\"signature_delta\",\"signature\":\"c2ln\"}}")
-		EV("content_block_stop", "{\"type\":\"content_block_stop\",\"index\":0}")
-			EV("ping", "{\"type\":\"ping\"}") EV("content_block_start",
-							     "{\"type\":\"content_block_start\",\"index\":1,"
-							     "\"content_block\":{\"type\":\"text\",\"text\":\"\"}}")
-				EV("content_block_delta", "{\"type\":\"content_block_delta\",\"index\":1,\"delta\":{"
-							  "\"type\":\"text_delta\",\"text\":\"\\u00e4b\"}}")
-					EV("content_block_start", "{\"type\":\"content_block_start\",\"index\":2,"
-								  "\"content_block\":{\"type\":\"tool_use\",\"id\":"
-								  "\"t1\",\"name\":\"mcp__s__t\",\"input\":{}}}")
-						EV("content_block_delta", "{\"type\":\"content_block_delta\",\"index\":"
-									  "2,\"delta\":{\"type\":\"input_json_delta\","
-									  "\"partial_json\":\"{\\\"a\\\":\"}}")
-							EV("content_block_delta", "{\"type\":\"content_block_delta\","
-										  "\"index\":2,\"delta\":{\"type\":"
-										  "\"input_json_delta\",\"partial_"
-										  "json\":\"1}\"}}")
-								EV("message_delta", "{\"type\":\"message_"
-										    "delta\",\"delta\":{\"stop_"
-										    "reason\":\"tool_use\"},"
-										    "\"usage\":{\"output_"
-										    "tokens\":42}}")
-									EV("message_stop", "{\"type\":"
-											   "\"message_stop\"}"
-											   "");
+/* One event of a stream; data NULL: a comment. */
+struct piece {
+	const char *name, *data;
+};
 
-static const char responses_stream[] = EV("response.created", "{\"type\":\"response.created\",\"response\":{}}")
-	EV("response.output_item.added", "{\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{"
-					 "\"type\":\"reasoning\",\"summary\":[]}}")
-		EV("response.reasoning_summary_text.delta",
-		   "{\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"delta\":\"hm\"}")
-			EV("response.output_item.done",
-			   "{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":"
-			   "\"reasoning\",\"summary\":[{\"text\":\"hm\"}],\"encrypted_content\":\"c2ln\"}}")
-				EV("response.output_item.added",
-				   "{\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{"
-				   "\"type\":\"message\",\"content\":[]}}")
-					EV("response.output_text.delta",
-					   "{\"type\":\"response.output_text.delta\",\"output_index\":1,"
-					   "\"delta\":\"\\u00e4b\"}")
-						EV("response.output_item.done",
-						   "{\"type\":\"response.output_item.done\",\"output_index\":2,"
-						   "\"item\":{\"type\":\"function_call\",\"call_id\":\"t1\","
-						   "\"name\":\"mcp__s__t\",\"arguments\":\"{\\\"a\\\":1}\"}}")
-							EV("response.completed",
-							   "{\"type\":\"response.completed\",\"response\":{"
-							   "\"usage\":{\"input_tokens\":17,\"input_tokens_"
-							   "details\":{\"cached_tokens\":7},\"output_tokens\":"
-							   "42}}}");
+static const struct piece anthropic_pieces[] = {
+	{NULL, NULL},
+	{"message_start", "{\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,\"cache_read_input_"
+			  "tokens\":7,\"cache_creation_input_tokens\":3,\"output_tokens\":1}}}"},
+	{"content_block_start",
+	 "{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}"},
+	{"content_block_delta",
+	 "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"hm\"}}"},
+	{"content_block_delta", "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"signature_delta\","
+				"\"signature\":\"c2ln\"}}"},
+	{"content_block_stop", "{\"type\":\"content_block_stop\",\"index\":0}"},
+	{"ping", "{\"type\":\"ping\"}"},
+	{"content_block_start",
+	 "{\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}"},
+	{"content_block_delta",
+	 "{\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"\\u00e4b\"}}"},
+	{"content_block_start", "{\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"tool_"
+				"use\",\"id\":\"t1\",\"name\":\"mcp__s__t\",\"input\":{}}}"},
+	{"content_block_delta", "{\"type\":\"content_block_delta\",\"index\":2,\"delta\":{\"type\":\"input_json_"
+				"delta\",\"partial_json\":\"{\\\"a\\\":\"}}"},
+	{"content_block_delta", "{\"type\":\"content_block_delta\",\"index\":2,\"delta\":{\"type\":\"input_json_"
+				"delta\",\"partial_json\":\"1}\"}}"},
+	{"message_delta",
+	 "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":42}}"},
+	{"message_stop", "{\"type\":\"message_stop\"}"},
+};
 
-static const char chat_stream[] = DATA("{\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"reasoning_"
-				       "content\":\"hm\"}}]}") DATA(
-	"{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\\u00e4\"}}]}")
-	DATA("{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}") DATA(
-		"{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"t1\",\"function\":{"
-		"\"name\":\"mcp__s__t\",\"arguments\":\"\"}}]}}]}")
-		DATA("{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{"
-		     "\"arguments\":\"{\\\"a\\\":1}\"}}]}}]}")
-			DATA("{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}")
-				DATA("{\"choices\":[],\"usage\":{\"prompt_tokens\":17,\"prompt_tokens_details\":"
-				     "{\"cached_tokens\":7},\"completion_tokens\":42}}") "data: [DONE]\n\n";
+static const struct piece responses_pieces[] = {
+	{"response.created", "{\"type\":\"response.created\",\"response\":{}}"},
+	{"response.output_item.added", "{\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":"
+				       "\"reasoning\",\"summary\":[]}}"},
+	{"response.reasoning_summary_text.delta",
+	 "{\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"delta\":\"hm\"}"},
+	{"response.output_item.done", "{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":"
+				      "\"reasoning\",\"summary\":[{\"text\":\"hm\"}],\"encrypted_content\":\"c2ln\"}}"},
+	{"response.output_item.added",
+	 "{\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{\"type\":\"message\",\"content\":[]}}"},
+	{"response.output_text.delta",
+	 "{\"type\":\"response.output_text.delta\",\"output_index\":1,\"delta\":\"\\u00e4b\"}"},
+	{"response.output_item.done",
+	 "{\"type\":\"response.output_item.done\",\"output_index\":2,\"item\":{\"type\":\"function_call\",\"call_id\":"
+	 "\"t1\",\"name\":\"mcp__s__t\",\"arguments\":\"{\\\"a\\\":1}\"}}"},
+	{"response.completed", "{\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":17,\"input_"
+			       "tokens_details\":{\"cached_tokens\":7},\"output_tokens\":42}}}"},
+};
+
+static const struct piece chat_pieces[] = {
+	{NULL, "{\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"reasoning_content\":\"hm\"}}]}"},
+	{NULL, "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\\u00e4\"}}]}"},
+	{NULL, "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}"},
+	{NULL, "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"t1\",\"function\":{"
+	       "\"name\":\"mcp__s__t\",\"arguments\":\"\"}}]}}]}"},
+	{NULL, "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{"
+	       "\\\"a\\\":1}\"}}]}}]}"},
+	{NULL, "{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}"},
+	{NULL, "{\"choices\":[],\"usage\":{\"prompt_tokens\":17,\"prompt_tokens_details\":{\"cached_tokens\":7},"
+	       "\"completion_tokens\":42}}"},
+	{NULL, "[DONE]"},
+};
 
 struct heard {
 	struct buf text, thinking;
@@ -161,19 +153,39 @@ static void check_answer(enum llm_api api, const struct llm_answer *a, const str
 
 static const struct {
 	enum llm_api api;
-	const char *stream;
-} streams[] = {{LLM_ANTHROPIC, anthropic_stream}, {LLM_RESPONSES, responses_stream}, {LLM_CHAT, chat_stream}};
+	const struct piece *pieces;
+	size_t n;
+} streams[] = {
+	{LLM_ANTHROPIC, anthropic_pieces, ARRAY_LEN(anthropic_pieces)},
+	{LLM_RESPONSES, responses_pieces, ARRAY_LEN(responses_pieces)},
+	{LLM_CHAT, chat_pieces, ARRAY_LEN(chat_pieces)},
+};
+
+/* A stream as it comes over the wire; the caller frees. */
+static char *wire(size_t i)
+{
+	auto_buf to = BUF_INIT(64 * 1024);
+
+	for (size_t k = 0; k < streams[i].n; k++) {
+		const struct piece *p = &streams[i].pieces[k];
+		if (p->name)
+			(void)buf_printf(&to, "event: %s\n", p->name);
+		(void)buf_printf(&to, "%s: %s\n\n", p->data ? "data" : "", p->data ? p->data : "comment");
+	}
+	return buf_steal(&to);
+}
 
 static void test_streams_at_every_cut(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
-		size_t len = strlen(streams[i].stream);
+		auto_free char *stream = wire(i);
+		size_t len = strlen(stream);
 		for (size_t cut = 0; cut <= len; cut++) {
 			struct heard h = {BUF_INIT(1000), BUF_INIT(1000)};
 			struct llm_answer a = {0};
 			struct err e = ERR_INIT;
-			if (read_stream(streams[i].api, streams[i].stream, len, cut, &a, &h, &e) < 0)
+			if (read_stream(streams[i].api, stream, len, cut, &a, &h, &e) < 0)
 				fail_msg("stream %zu cut at %zu: %s", i, cut, e.msg);
 			check_answer(streams[i].api, &a, &h);
 			llm_answer_done(&a);
@@ -193,14 +205,15 @@ static void test_truncated_streams(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
-		const char *end = strstr(streams[i].stream, last[i]);
+		auto_free char *stream = wire(i);
+		const char *end = strstr(stream, last[i]);
 		assert_non_null(end);
-		size_t enough = (size_t)(end - streams[i].stream) + strlen(last[i]) + 2;
+		size_t enough = (size_t)(end - stream) + strlen(last[i]) + 2;
 		for (size_t len = 0; len < enough; len++) {
 			struct heard h = {BUF_INIT(1000), BUF_INIT(1000)};
 			struct llm_answer a = {0};
 			struct err e = ERR_INIT;
-			int r = read_stream(streams[i].api, streams[i].stream, len, 0, &a, &h, &e);
+			int r = read_stream(streams[i].api, stream, len, 0, &a, &h, &e);
 			if (r != -ECONNRESET)
 				fail_msg("stream %zu of %zu bytes: %d %s", i, len, r, e.msg);
 			assert_true(e.hint[0] != '\0');
