@@ -12,7 +12,7 @@
 #include <mcp/names.h>
 #include <mcp/result.h>
 #include <mcp/rpc.h>
-#include <mcp/sse.h>
+#include <stream/sse.h>
 
 #include <stdint.h>
 #include <stdlib.h>

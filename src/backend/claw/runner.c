@@ -6,7 +6,7 @@
  * taken, since its last words are the most important ones. */
 #include "runner.h"
 
-#include "mcp/lines.h"
+#include "stream/lines.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "llm.h"
-#include "mcp/sse.h"
+#include "stream/sse.h"
 
 #include <base/buf.h>
 

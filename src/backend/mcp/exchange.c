@@ -4,7 +4,7 @@
 
 #include "config.h"
 #include "rpc.h"
-#include "sse.h"
+#include "stream/sse.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>

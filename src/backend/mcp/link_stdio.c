@@ -5,7 +5,7 @@
  * link waits for the end of the program, takes what still stands in its pipes, and then says so, once. Closing the link
  * closes the program's input, which is how a server is asked to end; TERM follows when it does not, then KILL. */
 #include "config.h"
-#include "lines.h"
+#include "stream/lines.h"
 #include "link.h"
 #include "proc.h"
 #include "rpc.h"

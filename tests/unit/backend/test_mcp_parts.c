@@ -15,11 +15,11 @@
 #include <errno.h>
 #include <mcp/config.h>
 #include <mcp/endpoint.h>
-#include <mcp/lines.h>
+#include <stream/lines.h>
 #include <mcp/names.h>
 #include <mcp/result.h>
 #include <mcp/rpc.h>
-#include <mcp/sse.h>
+#include <stream/sse.h>
 #include <stdio.h>
 #include <unistd.h>
 
