@@ -186,9 +186,10 @@ static void on_io(uv_poll_t *poll, int status, int events)
 	struct channel *c = poll->data;
 	struct err e = ERR_INIT;
 	struct frame f;
-	int r = frame_flush(c->conn);
+	int flushed = frame_flush(c->conn), r = 0;
 
-	/* An error on the socket is no reason to pass over what was sent before: reading comes to it by itself. */
+	/* An error on the socket is no reason to pass over what was sent before, such as why the other side is gone:
+	 * reading comes to it by itself. */
 	(void)status;
 	(void)events;
 	while (r == 0 && !c->closed) {
@@ -199,6 +200,8 @@ static void on_io(uv_poll_t *poll, int status, int events)
 	}
 	if (c->closed)
 		return;
+	if (r == 0)
+		r = flushed;
 	if (r == 0) {
 		want(c);
 		return;

@@ -132,6 +132,38 @@ static void test_config_is_there_first(void **state)
 	assert_false(t.closed);
 }
 
+/* It told why, and was gone before the first words to it were written: that they cannot be is no reason not to listen.
+ */
+static void test_last_words_of_one_that_is_gone(void **state)
+{
+	const struct channel_callbacks cb = {.on_ready = on_ready, .on_closed = on_closed, .arg = NULL};
+	const struct guest_config cfg = {.listen_port = 5};
+	struct channel_callbacks own = cb;
+	struct err e = ERR_INIT, told = ERR_INIT;
+	auto_buf b = BUF_INIT(4096);
+	struct end t = {0};
+	int pair[2];
+
+	(void)state;
+	own.arg = &t;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(uv_loop_init(&t.loop), 0);
+	t.guest = frame_conn_new(pair[1], FRAME_MAX_PAYLOAD);
+	(void)err_set(&told, ERR_SANDBOX, ENOENT, "the very reason");
+	assert_int_equal(guest_err_pack(&b, &told), 0);
+	assert_int_equal(frame_send(t.guest, GUEST_FAILED, 0, b.data, b.len, NULL, 0), 0);
+	frame_conn_free(t.guest);
+	t.guest = NULL;
+	t.channel = channel_new(pair[0], &cfg);
+	assert_int_equal(channel_attach(t.channel, &t.loop, &own, &e), 0);
+	run(&t);
+	assert_true(t.closed);
+	assert_string_equal(t.why.msg, "the very reason");
+	channel_free(t.channel, on_freed, &t);
+	uv_run(&t.loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&t.loop), 0);
+}
+
 static void test_end_of_an_exec(void **state)
 {
 	const struct guest_exec_end end = {.end = GUEST_SIGNALED, .code = 11, .core = 1};
@@ -286,13 +318,10 @@ static void test_killed_program_must_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_config_is_there_first),
-		cmocka_unit_test(test_end_of_an_exec),
-		cmocka_unit_test(test_hang_up_loses_execs),
-		cmocka_unit_test(test_lies_close_the_channel),
-		cmocka_unit_test(test_second_ready),
-		cmocka_unit_test(test_its_own_words_arrive),
-		cmocka_unit_test(test_its_own_words_survive_a_reset),
+		cmocka_unit_test(test_config_is_there_first),	cmocka_unit_test(test_last_words_of_one_that_is_gone),
+		cmocka_unit_test(test_end_of_an_exec),		cmocka_unit_test(test_hang_up_loses_execs),
+		cmocka_unit_test(test_lies_close_the_channel),	cmocka_unit_test(test_second_ready),
+		cmocka_unit_test(test_its_own_words_arrive),	cmocka_unit_test(test_its_own_words_survive_a_reset),
 		cmocka_unit_test(test_killed_program_must_end),
 	};
 
