@@ -1,8 +1,9 @@
 /* A model's streamed answer, of any of the three interfaces (the first byte says which): it is read or refused, the
- * same way in one piece and in two, and what was read can be said to every provider again. */
+ * same way in one piece and in two, and what was read can be said to every provider again. The same bytes as a page. */
 #include <stddef.h>
 #include <stdint.h>
 
+#include "claw/html.h"
 #include "llm/llm.h"
 
 #include <base/cleanup.h>
@@ -80,5 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		say_again(a);
 	auto_free char *text = llm_error_text(stream, size);
 	require(utf8_valid(text, strlen(text)));
+	auto_buf page = BUF_INIT(4096);
+	require(html_to_text(&page, stream, size) == 0 || page.len <= page.max);
 	return 0;
 }
