@@ -71,9 +71,10 @@ static int check_node(const struct engine_params *p, const struct dsl_node *n, s
 	const struct backend_ops *ops = NULL;
 	int r = preflight_backend(p, n, &ops, e);
 
-	if (r == 0)
-		r = check_asking(p->file, n, ops, e);
-	if (r < 0 || !ops || !ops->check)
+	if (r < 0 || !ops)
+		return r;
+	r = check_asking(p->file, n, ops, e);
+	if (r < 0 || !ops->check)
 		return r;
 	r = ops->check(n, activity_model(n), p->host_env, e);
 	return r < 0 ? err_wrap(e, r, "node %s", n->name.s) : 0;
