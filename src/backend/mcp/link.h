@@ -2,7 +2,6 @@
  * and no event comes from within a call of these. */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
