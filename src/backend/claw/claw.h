@@ -42,7 +42,7 @@ struct node_exec {
 	struct mcp_op *listing;
 	struct runner *runner; /* NULL: no runner */
 	struct claw_serving *serving;
-	unsigned n_serving, n_events, n_starts;
+	unsigned n_serving, n_events, n_starts, n_asked;
 	struct agent_room room; /* its mark is in all that the runner starts */
 	bool sweeping;		/* what a killed runner left is being ended */
 	struct runner_end end;	/* of the latest runner; its words are end_words */
@@ -106,6 +106,8 @@ void claw_call_tool(struct claw_serving *s, const json_t *data);
 
 /* --- task.c --- */
 
+/* The steps that the node has at most. */
+long long claw_max_steps(const struct node_exec *x);
 /* The data of the task envelope. */
 json_t *claw_task(const struct node_exec *x) __attribute__((returns_nonnull));
 /* The tools that are served here: MCP's (borrowed), and WebFetch unless the node does without. A new array. */

@@ -15,6 +15,8 @@
 
 #include <errno.h>
 
+enum { MORE_QUESTIONS = 8 };
+
 static json_t *usage_json(const struct agent_usage *u)
 {
 	json_t *o = json_object();
@@ -155,6 +157,22 @@ static void emit_request(const struct claw_serving *s, const json_t *messages)
 	claw_emit(s->x, "llm_request", d);
 }
 
+/* A runner that keeps to its steps asks once for each, at most once more before each to shorten the conversation, and
+ * a few times for the answer's form. One that asks more is not ours any more. */
+static bool asks_too_often(struct node_exec *x)
+{
+	struct err e = ERR_INIT;
+
+	if (++x->n_asked <= 2 * claw_max_steps(x) + MORE_QUESTIONS)
+		return false;
+	(void)err_set(&e, ERR_PROTOCOL, EPROTO,
+		      "node %s: claw's runner asks its model more often than %lld steps allow", x->task.node_id,
+		      claw_max_steps(x));
+	err_hint(&e, "an agent that disturbs its own runner is stopped like this; tool_max_steps sets the bound");
+	claw_fail(x, &e);
+	return true;
+}
+
 void claw_ask_model(struct claw_serving *s, const json_t *data)
 {
 	struct node_exec *x = s->x;
@@ -163,6 +181,9 @@ void claw_ask_model(struct claw_serving *s, const json_t *data)
 	const struct llm_call_callbacks cb = {.on_text = on_text, .on_retry = on_retry, .on_done = on_done, .arg = s};
 	long long wanted = json_integer_value(json_object_get(data, "max_tokens"));
 
+	/* s is gone then. */
+	if (asks_too_often(x))
+		return;
 	s->name = xstrdup(purpose_of(data));
 	long long most = n->max_tokens.set ? n->max_tokens.v : str_eq(s->name, "compact") ? wanted : 0;
 	const struct llm_ask ask = {

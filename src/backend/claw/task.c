@@ -139,11 +139,18 @@ static void put_compaction(json_t *d, const struct node_exec *x)
 	json_put_int(d, "context_window", llm_context_window(x->target.model));
 }
 
+long long claw_max_steps(const struct node_exec *x)
+{
+	const struct dsl_int *own = &x->task.agent->node->tool_max_steps;
+
+	return own->set && own->v > 0 ? own->v : MAX_STEPS;
+}
+
 static void put_limits(json_t *d, const struct node_exec *x)
 {
 	const struct dsl_node *n = x->task.agent->node;
 
-	json_put_int(d, "tool_max_steps", n->tool_max_steps.set ? n->tool_max_steps.v : MAX_STEPS);
+	json_put_int(d, "tool_max_steps", claw_max_steps(x));
 	if (n->max_tokens.set)
 		json_put_int(d, "max_tokens", n->max_tokens.v);
 	json_put_str(d, "reasoning_effort", n->reasoning_effort.s);

@@ -397,6 +397,34 @@ static void test_the_model_is_asked(void **state)
 	world_close(&w);
 }
 
+/* A runner that asks without end is ended. */
+static void test_questions_are_bounded(void **state)
+{
+	static const struct http_answer answer = {
+		.bytes = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 31\r\n\r\n" EV(
+			"{\"type\":\"message_stop\"}"),
+	};
+	struct world w;
+	struct err e = ERR_INIT;
+	struct http_server s;
+
+	(void)state;
+	world_open(&w);
+	http_server_start(&s, &w.loop, &answer, 1);
+	auto_free char *url = http_server_url(&s, "");
+	be_runner(&w, "read -r task; while :; do printf "
+		      "'{\"type\":\"llm_request\",\"id\":\"q\",\"data\":{\"messages\":[]}}\\n'; "
+		      "read -r line || exit; done\n");
+	assert_int_equal(begin(&w, url, &e), 0);
+	assert_non_null(strstr(w.err.msg, "more often than 50 steps"));
+	assert_int_equal(s.requests, 108);
+	backend_run_stop(w.shared, ignore, NULL);
+	http_server_stop(&s);
+	const struct backend_run_params bp = {.loop = &w.loop, .file = w.file, .workspace = w.top};
+	w.shared = backend_run_new(&bp);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_no_runner),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_the_model_is_asked),
+		cmocka_unit_test(test_questions_are_bounded),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);
