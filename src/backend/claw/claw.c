@@ -64,7 +64,7 @@ void claw_answer(struct node_exec *x)
 		.cost_usd = x->steps ? x->cost_usd : -1,
 	};
 
-	claw_saved_close(x->saved, done ? json_get_str(x->result, "session_id") : NULL, !resumable && !x->asks);
+	claw_saved_close(x->saved, done ? claw_session_id(x) : NULL, !resumable && !x->asks);
 	x->cb.on_done(x->cb.arg, &result, r < 0 ? &e : NULL);
 	uv_close((uv_handle_t *)&x->timer, on_timer_closed);
 }

@@ -42,7 +42,7 @@ struct node_exec {
 	struct mcp_op *listing;
 	struct runner *runner; /* NULL: no runner */
 	struct claw_serving *serving;
-	unsigned n_serving, n_events, n_starts, n_asked;
+	unsigned n_serving, n_events, n_starts, n_asked, n_called;
 	struct agent_room room; /* its mark is in all that the runner starts */
 	bool sweeping;		/* what a killed runner left is being ended */
 	struct runner_end end;	/* of the latest runner; its words are end_words */
@@ -134,6 +134,8 @@ const json_t *claw_saved_replay(const struct claw_saved *s);
 int claw_saved_take(struct claw_saved *s, const json_t *data, struct err *e);
 /* The runner waits for a person; result is its last word. 0, or -errno when it cannot be kept. */
 int claw_saved_ask(struct claw_saved *s, const json_t *result, struct err *e);
+/* The id of the conversation that the runner names at its end, when it may be this node's: borrowed, or NULL. */
+const char *claw_session_id(const struct node_exec *x);
 /* The node ended: keep is the id under which a later node finds the conversation; NULL: nobody will. Frees it. */
 void claw_saved_close(struct claw_saved *s, const char *keep, bool forget);
 /* The messages of an earlier node's conversation; a new array, or NULL with why not. */

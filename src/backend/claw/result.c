@@ -123,7 +123,6 @@ int claw_outcome(struct node_exec *x, const struct runner_end *end, struct err *
 json_t *claw_details(const struct node_exec *x)
 {
 	json_t *d = json_object();
-	const char *id = json_get_str(x->result, "session_id");
 
 	json_put_str(d, "backend", "claw");
 	json_put_str(d, "model", x->target.model);
@@ -138,6 +137,6 @@ json_t *claw_details(const struct node_exec *x)
 	json_put_bool(d, "parse_fallback", json_is_true(json_object_get(x->result, "parse_fallback")));
 	if (x->repaired)
 		json_put_bool(d, "repaired", true);
-	json_put_str(d, "_session_id", id && strlen(id) <= 64 ? id : NULL);
+	json_put_str(d, "_session_id", claw_session_id(x));
 	return d;
 }

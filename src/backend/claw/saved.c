@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { FILE_MAX = 64 * 1024 * 1024, ID_MAX = 64 };
 
@@ -162,6 +163,20 @@ static char *kept_name(const char *id)
 	if (!len || len > ID_MAX || strspn(id, "0123456789abcdefABCDEF-") != len)
 		return NULL;
 	return xasprintf("session-%s.json", id);
+}
+
+/* The id is the runner's word. One that another node's conversation has would put this one in its place, or let those
+ * who go on from this node read the other, which may come from a sandbox that knows more. */
+const char *claw_session_id(const struct node_exec *x)
+{
+	const struct agent_task *a = x->task.agent;
+	const char *id = json_get_str(x->result, "session_id");
+	auto_free char *name = kept_name(id);
+
+	if (!name || (a->session_id && !a->fork_session && str_eq(a->session_id, id)))
+		return name ? id : NULL;
+	auto_fd dir = folder(x->task.run, false, NULL);
+	return dir >= 0 && faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? NULL : id;
 }
 
 void claw_saved_close(struct claw_saved *s, const char *keep, bool forget)

@@ -124,8 +124,13 @@ static void on_llm_request(struct node_exec *x, const char *id, const json_t *da
 	serve(x, id, data, claw_ask_model);
 }
 
+/* What a call leads to may be an event (a host that is denied), so their number has an end too. */
 static void on_tool_call(struct node_exec *x, const char *id, const json_t *data)
 {
+	if (x->n_called++ >= CLAW_SERVING_MAX * claw_max_steps(x)) {
+		bad_line(x, "calls more tools than tool_max_steps allows");
+		return;
+	}
 	serve(x, id, data, claw_call_tool);
 }
 

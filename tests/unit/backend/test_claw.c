@@ -50,6 +50,7 @@ struct world {
 	struct err err;
 	json_t *output;
 	bool resumable;
+	bool named; /* a conversation to go on with */
 };
 
 static void on_sandbox_event(void *arg, const char *type, json_t *data)
@@ -91,6 +92,7 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 	w->err = e ? *e : ERR_INIT;
 	w->output = r->output ? json_incref(json_object_get(r->output, "n")) : NULL;
 	w->resumable = r->resumable;
+	w->named = json_get_str(r->details, "_session_id") != NULL;
 }
 
 /* The engine's: n must be an integer. */
@@ -298,6 +300,53 @@ static void test_floods_are_bounded(void **state)
 	world_close(&w);
 }
 
+/* Tool calls have an end too, also those that are refused. */
+static void test_tool_calls_are_counted(void **state)
+{
+	struct world w;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	world_open(&w);
+	be_runner(
+		&w,
+		"i=0; while [ $i -lt 4000 ]; do i=$((i+1)); " SAY("{\"type\":\"tool_call\",\"id\":\"t\",\"data\":{"
+								  "\"name\":\"None\",\"input\":{}}}") "done\n" RESULT);
+	assert_int_equal(begin(&w, NULL, &e), 0);
+	if (w.err.errnum != EPROTO || !strstr(w.err.msg, "calls more tools"))
+		fail_msg("%d %s", w.err.errnum, w.err.msg);
+	world_close(&w);
+}
+
+/* The id of another node's conversation is neither taken over nor handed on. */
+static void test_a_foreign_conversation_is_left_alone(void **state)
+{
+	static const char other[] = "{\"conversation\":[\"other\"]}";
+	struct world w;
+	struct err e = ERR_INIT;
+	size_t len;
+
+	(void)state;
+	for (int captures = 0; captures < 2; captures++) {
+		world_open(&w);
+		auto_free char *folder = xasprintf("%s/sessions", store_run_dir(w.run));
+		auto_free char *path = xasprintf("%s/session-abc-1.json", folder);
+		auto_free char *text = NULL;
+		assert_int_equal(mkdir(folder, 0700), 0);
+		assert_int_equal(file_replace(AT_FDCWD, path, other, strlen(other), 0600, FILE_NO_SYNC, NULL), 0);
+		be_runner(&w,
+			  captures ? SAY("{\"type\":\"session_capture\",\"data\":{\"session_id\":\"abc-1\",\"step\":1,"
+					 "\"conversation\":[]}}") RESULT
+				   : RESULT);
+		assert_int_equal(begin(&w, NULL, &e), 0);
+		assert_int_equal(json_integer_value(w.output), 7);
+		assert_false(w.named);
+		assert_int_equal(file_read(AT_FDCWD, path, 4096, &text, &len, NULL), 0);
+		assert_string_equal(text, other);
+		world_close(&w);
+	}
+}
+
 /* The guest is not there, or cannot be run. */
 static void test_no_runner(void **state)
 {
@@ -430,6 +479,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_floods_are_bounded),
+		cmocka_unit_test(test_tool_calls_are_counted),
+		cmocka_unit_test(test_a_foreign_conversation_is_left_alone),
 		cmocka_unit_test(test_no_runner),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_the_model_is_asked),
