@@ -1,6 +1,9 @@
-/* Anthropic's Messages. The neutral form is nearly this one, so that messages go out as they are; what is added are the
+/* Anthropic's Messages. The neutral form is nearly this one, what is added are the
  * marks of prompt caching (tools, system, and the two latest turns of the user, which is all the four that there may
  * be) and extended thinking by effort.
+ *
+ * What goes out is made of the parts that are known and not copied, because messages come from where the agent's tools
+ * are: a picture by its address, or a tool of the provider's own, would be a way out that the network rules never see.
  *
  * Models up to 4.5 think by a budget of tokens, later ones by a word; a forced tool call goes without thinking, since
  * the interface does not take both.
@@ -134,15 +137,93 @@ static bool may_send(const json_t *block, bool thinking)
 	return thinking && (!str_eq(json_get_str(block, "type"), "thinking") || (seal && !strchr(seal, ':')));
 }
 
-static json_t *block_out(json_t *block)
+static json_t *text_out(const json_t *block)
 {
-	if (!str_eq(json_get_str(block, "type"), "tool_use"))
-		return json_copy(block);
-	json_t *o = json_copy(block);
+	const char *text = json_get_str(block, "text");
+
+	return text ? json_pack("{s:s, s:s}", "type", "text", "text", text) : NULL;
+}
+
+static json_t *image_out(const json_t *block)
+{
+	const json_t *source = json_object_get(block, "source");
+	const char *type = json_get_str(source, "media_type"), *data = json_get_str(source, "data");
+
+	return type && data ? json_pack("{s:s, s:{s:s, s:s, s:s}}", "type", "image", "source", "type", "base64",
+					"media_type", type, "data", data)
+			    : NULL;
+}
+
+static json_t *use_out(const json_t *block)
+{
 	const char *name = json_get_str(block, "name");
+	json_t *input = json_object_get(block, "input"), *o = json_object();
 	auto_free char *wire = llm_tool_name(name ? name : "");
+
+	json_put_str(o, "type", "tool_use");
+	json_put_str(o, "id", json_get_str(block, "id"));
 	json_put_str(o, "name", wire);
+	json_put(o, "input", json_is_object(input) ? json_incref(input) : json_object());
 	return o;
+}
+
+static json_t *result_out(const json_t *block)
+{
+	json_t *content = json_object_get(block, "content"), *o = json_object(), *list, *part;
+	size_t i;
+
+	json_put_str(o, "type", "tool_result");
+	json_put_str(o, "tool_use_id", json_get_str(block, "tool_use_id"));
+	if (json_is_true(json_object_get(block, "is_error")))
+		json_put_bool(o, "is_error", true);
+	if (json_is_string(content)) {
+		json_put(o, "content", json_incref(content));
+		return o;
+	}
+	list = json_array();
+	json_array_foreach(content, i, part)
+	{
+		json_t *one = str_eq(json_get_str(part, "type"), "image") ? image_out(part) : text_out(part);
+		if (one)
+			(void)json_array_append_new(list, one);
+	}
+	json_put(o, "content", list);
+	return o;
+}
+
+static json_t *thinking_out(const json_t *block)
+{
+	json_t *o = json_object();
+
+	json_put_str(o, "type", "thinking");
+	json_put_str(o, "thinking", json_get_str(block, "thinking"));
+	json_put_str(o, "signature", json_get_str(block, "signature"));
+	return o;
+}
+
+static json_t *sealed_out(const json_t *block)
+{
+	const char *data = json_get_str(block, "data");
+
+	return data ? json_pack("{s:s, s:s}", "type", "redacted_thinking", "data", data) : NULL;
+}
+
+/* NULL: nothing that is known. */
+static json_t *block_out(const json_t *block)
+{
+	static const struct {
+		const char *type;
+		json_t *(*out)(const json_t *block);
+	} kinds[] = {
+		{"text", text_out},	     {"image", image_out},	 {"tool_use", use_out},
+		{"tool_result", result_out}, {"thinking", thinking_out}, {"redacted_thinking", sealed_out},
+	};
+	const char *type = json_get_str(block, "type");
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(kinds[i].type, type))
+			return kinds[i].out(block);
+	return NULL;
 }
 
 static json_t *messages_out(const struct llm_ask *a, bool thinking)
@@ -154,8 +235,12 @@ static json_t *messages_out(const struct llm_ask *a, bool thinking)
 	{
 		auto_json from = body_blocks(message);
 		json_t *to = json_array();
-		json_array_foreach(from, k, block) if (may_send(block, thinking))(void)
-			json_array_append_new(to, block_out(block));
+		json_array_foreach(from, k, block)
+		{
+			json_t *out = may_send(block, thinking) ? block_out(block) : NULL;
+			if (out)
+				(void)json_array_append_new(to, out);
+		}
 		if (!json_array_size(to)) {
 			json_decref(to);
 			continue;

@@ -469,6 +469,42 @@ static void test_senseless_conversations(void **state)
 	}
 }
 
+/* What the provider would fetch by itself, or carry out, does not reach it: the one name is in everything hostile. */
+static void test_only_known_blocks_go_out(void **state)
+{
+	static const char *const blocks[] = {
+		"{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://evil.example/?q\"}}",
+		"{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://evil.example/\",\"media_type\":"
+		"\"image/png\",\"data\":\"A\"}}",
+		"{\"type\":\"document\",\"source\":{\"type\":\"url\",\"url\":\"https://evil.example/\"}}",
+		"{\"type\":\"server_tool_use\",\"id\":\"t\",\"name\":\"web_fetch\",\"input\":{\"url\":\"evil.example\"}"
+		"}",
+		"{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"
+		"\"url\",\"url\":\"https://evil.example/"
+		"\"}},{\"type\":\"document\",\"source\":{\"url\":\"evil.example\"}}]}",
+		"{\"type\":\"text\",\"text\":\"a\",\"citations\":[{\"url\":\"evil.example\"}]}",
+	};
+	auto_json tools = json_loads("[{\"type\":\"web_fetch_20250910\",\"name\":\"web_fetch\",\"allowed_domains\":["
+				     "\"evil.example\"],\"max_uses\":9}]",
+				     0, NULL);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
+		auto_free char *text = xasprintf(
+			"[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"kept\"},%s]}]", blocks[i]);
+		for (enum llm_api api = 0; api < N_LLM_APIS; api++) {
+			auto_json messages = json_loads(text, 0, NULL);
+			assert_non_null(messages);
+			const struct llm_ask ask = {.model = "claude-sonnet-4-5", .messages = messages, .tools = tools};
+			auto_json b = llm_body(api, &ask);
+			auto_free char *sent = json_compact(b);
+			assert_non_null(strstr(sent, "kept"));
+			if (strstr(sent, "evil.example") || strstr(sent, "web_fetch_20250910"))
+				fail_msg("row %zu, interface %d: %s", i, (int)api, sent);
+		}
+	}
+}
+
 static void test_tool_names(void **state)
 {
 	static const char *const rows[][2] = {
@@ -517,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_input_that_is_no_json_is_handed_on),
 		cmocka_unit_test(test_bodies),
 		cmocka_unit_test(test_senseless_conversations),
+		cmocka_unit_test(test_only_known_blocks_go_out),
 		cmocka_unit_test(test_tool_names),
 		cmocka_unit_test(test_error_texts),
 	};
