@@ -28,7 +28,7 @@
 #define BUSY                                                                                                           \
 	"'{\"type\":\"result\",\"is_error\":true,\"api_error_status\":529,\"result\":\"busy\",\"session_id\":\"S\"}'"
 
-enum when { NEVER, AT_ONCE, WHEN_STARTED, WHEN_RETRIED, WHEN_FINISHED };
+enum when { NEVER, AT_ONCE, WHEN_STARTED, WHEN_RETRIED, WHEN_CLEANING };
 
 struct fixture {
 	uv_loop_t loop;
@@ -41,6 +41,7 @@ struct fixture {
 	bool also_kill;
 	unsigned refuse; /* so many outputs */
 	uv_timer_t canceller;
+	uv_fs_event_t cleaning;
 	/* What came of it. */
 	struct buf events;
 	unsigned answers;
@@ -120,6 +121,25 @@ static void cancel_soon(struct fixture *f)
 	(void)uv_timer_start(&f->canceller, on_cancel, 0, 0);
 }
 
+/* The program that cleans has told what it was given, by putting the file "folder" in place. */
+static void on_cleaning(uv_fs_event_t *w, const char *name, int events, int status)
+{
+	(void)events;
+	(void)status;
+	if (!name || !str_eq(name, "folder"))
+		return;
+	cancel_soon(w->data);
+	uv_close((uv_handle_t *)w, NULL);
+}
+
+static void watch_cleaning(struct fixture *f)
+{
+	f->cancel_when = NEVER;
+	assert_int_equal(uv_fs_event_init(&f->loop, &f->cleaning), 0);
+	f->cleaning.data = f;
+	assert_int_equal(uv_fs_event_start(&f->cleaning, on_cleaning, f->top, 0), 0);
+}
+
 static void on_event(void *arg, const char *type, json_t *data)
 {
 	struct fixture *f = arg;
@@ -129,9 +149,11 @@ static void on_event(void *arg, const char *type, json_t *data)
 				    error ? " " : "", error ? error : ""),
 			 0);
 	if ((f->cancel_when == WHEN_STARTED && str_eq(type, "llm_step_finished")) ||
-	    (f->cancel_when == WHEN_RETRIED && str_eq(type, "delegate_retry")) ||
-	    (f->cancel_when == WHEN_FINISHED && str_eq(type, "delegate_finished")))
+	    (f->cancel_when == WHEN_RETRIED && str_eq(type, "delegate_retry")))
 		cancel_soon(f);
+	/* This event comes before the cleaning begins. */
+	if (f->cancel_when == WHEN_CLEANING && str_eq(type, "delegate_finished"))
+		watch_cleaning(f);
 	json_decref(data);
 }
 
@@ -393,13 +415,14 @@ static void a_long_cleaning(void **state)
 {
 	(void)state;
 	struct fixture f;
-	static const char slow[] = "#!/bin/sh\nprintf %s \"$2\" >\"${0%/*}/folder\"\nexec sleep 100\n";
+	static const char slow[] = "#!/bin/sh\ncd \"${0%/*}\" && printf %s \"$2\" >new && mv new folder\n"
+				   "exec sleep 100\n";
 
 	setup(&f, "cat >/dev/null; echo " RESULT);
 	auto_free char *rm = xasprintf("%s/rm", f.top);
 	assert_int_equal(file_replace(AT_FDCWD, rm, slow, strlen(slow), 0755, FILE_NO_SYNC, NULL), 0);
 	f.agent.system = "be careful";
-	f.cancel_when = WHEN_FINISHED;
+	f.cancel_when = WHEN_CLEANING;
 	f.also_kill = true;
 	run(&f);
 	assert_non_null(f.output);
