@@ -187,8 +187,26 @@ class World:
         """An HTTP server on every address of the world; see hello.py."""
         return Server(self)
 
+    def strays(self):
+        """Whoever is in the world's network namespace beside its holder: monitors of containers, a process that podman
+        keeps for its user namespace. Nobody who was not started here can be."""
+        def network(pid):
+            try:
+                return os.readlink(f'/proc/{pid}/ns/net')
+            except OSError:
+                return None
+        ours = network(self.holder.pid)
+        if not ours or ours == network('self'):
+            return []
+        return [int(pid) for pid in os.listdir('/proc') if pid.isdigit() and int(pid) != self.holder.pid
+                and network(pid) == ours]
+
     def end(self):
         for p in reversed(self.children):
+            if p is self.holder:
+                for pid in self.strays():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
             p.terminate()
             try:
                 p.wait(20)
@@ -320,11 +338,6 @@ class Podman(Engine):
 
     def end(self):
         self.run('rm', '--all', '--force', '--time', '0')
-        try:  # without root it keeps a process that holds its user namespace
-            with open(f'{self.base}/run/libpod/tmp/pause.pid', encoding='ascii') as f:
-                os.kill(int(f.read()), signal.SIGKILL)
-        except (OSError, ValueError):
-            pass
 
 
 class Registry:
