@@ -128,6 +128,8 @@ CHILD_SIDE static int child_main(void *arg)
 		return fail(c, "take the terminal", errno);
 	if (o->cwd && chdir(o->cwd) < 0)
 		return fail(c, "enter the working folder", errno);
+	if (o->landlock && syscall(SYS_landlock_restrict_self, o->landlock, 0) < 0)
+		return fail(c, "enter Landlock", errno);
 	(void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
 	reset_signals();
 	if (strchr(o->file, '/')) {

@@ -318,7 +318,8 @@ int channel_exec(struct channel *c, const struct exec_opts *o, exec_done_cb done
 
 	if (c->closed)
 		return err_set(e, ERR_SANDBOX, ESHUTDOWN, "start %s: the sandbox has ended", o->argv[0]);
-	int r = guest_exec_pack(&b, o->tty ? GUEST_EXEC_TTY : 0, o->cwd ? o->cwd : "", o->argv, o->env);
+	uint32_t flags = (o->tty ? GUEST_EXEC_TTY : 0u) | (o->oversees ? GUEST_EXEC_OVERSEES : 0u);
+	int r = guest_exec_pack(&b, flags, o->cwd ? o->cwd : "", o->argv, o->env);
 	if (r < 0)
 		return err_set(e, ERR_INPUT, E2BIG, "start %s: arguments and environment are over %u bytes", o->argv[0],
 			       (unsigned)FRAME_MAX_PAYLOAD);

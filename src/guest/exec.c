@@ -1,7 +1,8 @@
 /* The guest's exec server: starts programs, reports how they ended.
  *
  * The three descriptors of an exec came with its frame and leave with the child: bytes never pass through here. Each
- * program runs in a session of its own, so that a signal reaches the whole of it and none of its neighbours. As PID 1
+ * program runs in a session of its own, so that a signal reaches the whole of it and none of its neighbours, and apart
+ * from them (apart.c). As PID 1
  * the guest also adopts orphans: one loop of waitid reaps all, and only those in the table are reported. */
 #include "guest.h"
 
@@ -28,6 +29,7 @@ struct running {
 struct exec_table {
 	struct frame_conn *conn;
 	bool own_env;
+	int apart; /* guest_apart's */
 	struct running *v;
 	size_t n;
 	size_t cap;
@@ -39,11 +41,14 @@ struct exec_table *exec_table_new(struct frame_conn *conn, uint32_t ways)
 
 	t->conn = conn;
 	t->own_env = ways & GUEST_WAY_OWN_ENV;
+	t->apart = guest_apart();
 	return t;
 }
 
 void exec_table_free(struct exec_table *t)
 {
+	if (t->apart)
+		close_quietly(t->apart);
 	free(t->v);
 	free(t);
 }
@@ -126,6 +131,7 @@ int exec_table_start(struct exec_table *t, const struct frame *f)
 		.cwd = x.cwd[0] ? x.cwd : NULL,
 		.new_session = true,
 		.controlling_tty = x.flags & GUEST_EXEC_TTY,
+		.landlock = x.flags & GUEST_EXEC_OVERSEES ? 0 : t->apart,
 	};
 	r = spawn_start(&o, &pid, NULL, NULL);
 	guest_exec_done(&x);

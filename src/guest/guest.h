@@ -16,6 +16,9 @@ int guest_verify(uint32_t checks, struct err *e) __attribute__((warn_unused_resu
  */
 int guest_listen(uint16_t port, int ret_fds[2], struct err *e) __attribute__((warn_unused_result));
 
+/* The Landlock ruleset by which the programs of each exec are kept from those of others; 0: the kernel has none. */
+int guest_apart(void);
+
 /* The programs that were asked for and still run. */
 struct exec_table;
 /* ways: enum guest_way. */

@@ -316,6 +316,22 @@ def test_a_killed_runner_goes_on(mine):
     assert is_gone(left)
 
 
+def test_a_killed_runner_leaves_nothing_in_its_sandbox(mine):
+    """Its leftovers are found although the programs of a sandbox are kept apart."""
+    mine.write(agent())
+    command = ('setsid sh -c "echo \\$\\$ > pid; sleep 1000" >/dev/null 2>&1 </dev/null & until test -s pid; do :; done; '
+               'kill -0 $(cat pid) && echo it-lives')
+    look = 'if kill -0 $(cat pid); then echo it-stayed; else echo it-is-gone; fi'
+    with Provider({'turns': [bash(command), {'hang': True}, bash(look), {'text': 'done'}]}) as p:
+        with started(mine, p) as run:
+            p.wait(2)
+            assert 'it-lives' in json.dumps(p.calls()[1]['body']['messages'][-1])
+            assert kill_runner(mine.user)
+            out, err = run.communicate(timeout=30)
+        assert run.returncode == 0, err
+        assert 'it-is-gone' in json.dumps(p.calls()[3]['body']['messages'][-1])
+
+
 def test_a_killed_run_resumes_its_conversation(mine):
     mine.write(agent(), sandbox='')
     with Provider({'turns': [bash('echo once >> f'), {'hang': True}, {'text': 'done'}]}) as p:

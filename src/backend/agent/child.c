@@ -279,6 +279,7 @@ int agent_child_start(const struct agent_child_opts *o, const struct agent_child
 		.env = o->env,
 		.cwd = o->cwd,
 		.stdio = {c->pipes[IN].theirs, c->pipes[OUT].theirs, c->pipes[ERR].theirs},
+		.oversees = o->oversees,
 	};
 	r = session_exec(o->session, &x, on_ended, c, &c->exec, e);
 	if (r < 0)

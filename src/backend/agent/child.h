@@ -20,6 +20,7 @@ struct agent_child_opts {
 	const char *input;
 	size_t input_len;
 	size_t line_max; /* bytes of one line; a longer one ends the program */
+	bool oversees;	 /* it may look into other programs of the sandbox */
 	/* Words that must not be kept (keys): each is overwritten with '*' wherever it comes. */
 	const struct strv *secrets;
 };

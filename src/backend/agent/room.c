@@ -74,6 +74,8 @@ static int run(struct agent_room *r, const char *script, const char *first, cons
 		.input = input ? input->text : "",
 		.input_len = input ? input->len : 0,
 		.line_max = LINE_MAX_BYTES,
+		/* The mark is in the environment of what other execs started. */
+		.oversees = str_eq(script, leave_script),
 	};
 	const struct agent_child_callbacks cb = {.on_line = no_line, .on_end = on_end, .arg = r};
 

@@ -19,6 +19,8 @@ struct spawn_opts {
 	bool new_session;
 	/* With new_session: stdio[0] becomes the controlling terminal. */
 	bool controlling_tty;
+	/* A Landlock ruleset that it enters (landlock_restrict_self(2); no_new_privs must be set), 0 for none. */
+	int landlock;
 	/* Signal that the child gets when the calling thread dies (PR_SET_PDEATHSIG), 0 for none. */
 	int death_signal;
 };

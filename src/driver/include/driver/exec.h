@@ -13,6 +13,9 @@ struct exec_opts {
 	int stdio[3];
 	/* stdio[0] is a terminal that becomes the program's controlling one. */
 	bool tty;
+	/* It may look into the memory and environment of the programs of other execs, which are kept apart otherwise
+	 * where the kernel can. */
+	bool oversees;
 };
 
 enum exec_end {

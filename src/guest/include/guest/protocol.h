@@ -64,12 +64,15 @@ struct guest_ready {
 };
 
 struct guest_exec {
-	uint32_t flags; /* GUEST_EXEC_TTY */
+	uint32_t flags; /* enum guest_exec_flag, or'ed */
 	char *cwd;
 	char **argv;
 	char **env;
 };
-enum { GUEST_EXEC_TTY = 1 };
+enum guest_exec_flag {
+	GUEST_EXEC_TTY = 1,
+	GUEST_EXEC_OVERSEES = 2, /* it may look into the programs of other execs */
+};
 
 enum guest_end { GUEST_EXITED, GUEST_SIGNALED, GUEST_NOT_STARTED };
 
