@@ -45,6 +45,8 @@ static const struct row rows[] = {
 	{"peak memory of iterion, a node prints 1 GiB", 12, measure_host_memory, GIBIBYTE},
 	{"peak memory of the guest, true", 2, measure_guest_memory, "true"},
 	{"peak memory of the guest, 1 GiB", 2, measure_guest_memory, GIBIBYTE},
+	{"claw runner, start to its first question", 5, measure_runner_start, NULL},
+	{"peak memory of the claw runner", 4, measure_runner_memory, NULL},
 	{"run, docker driver, to docker run", 1.3, measure_engine_run, "docker"},
 	{"run, native, to the docker driver", 0.05, measure_native_to_engine, "docker"},
 	{"one more exec, docker, to docker exec", 0.05, measure_engine_exec, "docker"},

@@ -98,6 +98,8 @@ void measure_parse(const struct bench *b, const char *arg, struct result *ret);
 void measure_exec(const struct bench *b, const char *driver, struct result *ret);
 void measure_host_memory(const struct bench *b, const char *command, struct result *ret);
 void measure_guest_memory(const struct bench *b, const char *command, struct result *ret);
+void measure_runner_start(const struct bench *b, const char *arg, struct result *ret);
+void measure_runner_memory(const struct bench *b, const char *arg, struct result *ret);
 void measure_engine_run(const struct bench *b, const char *engine, struct result *ret);
 void measure_native_to_engine(const struct bench *b, const char *engine, struct result *ret);
 void measure_engine_exec(const struct bench *b, const char *engine, struct result *ret);
