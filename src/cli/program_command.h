@@ -31,7 +31,8 @@ struct program_opts {
 		.help = "append the sandbox's events to FILE, one JSON object a line"                                  \
 	}
 
-/* Runs argv (NULL: a shell) in a sandbox as a run of file (NULL: none) with these options would make it. The exit code or -errno. */
+/* Runs argv (NULL: a shell) in a sandbox as a run of file (NULL: none) with these options would make it. The exit code
+ * or -errno. */
 int program_command(const struct program_opts *o, const char *file, const char *const *argv, bool on_terminal,
 		    struct err *e) __attribute__((warn_unused_result));
 

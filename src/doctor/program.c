@@ -49,7 +49,7 @@ int program_ask(const char *file, const char *const *words, struct buf *said)
 	auto_fd from = fds[0];
 	auto_fd to = fds[1];
 	auto_strv copies = {0};
-	for (size_t i = 0; words[i] && i < MAX_WORDS; i++) {
+	for (size_t i = 0; i < MAX_WORDS && words[i]; i++) {
 		strv_add(&copies, words[i]);
 		argv[i] = copies.v[i];
 	}

@@ -22,10 +22,10 @@ struct store_run {
 	struct buf line;
 	json_t *event; /* the last one, lent to the caller */
 	unsigned n_outputs;
-	struct buf text;  /* run.json as it is written, kept for its memory */
-	int unsynced_fd;  /* run.json, while a power loss could take it away and nobody syncs it; else -1 */
-	int syncing_fd;	  /* the one that is being synced; -1: none */
-	int safe_fd;	  /* the newest that is safe, once it was synced in this way; else -1 */
+	struct buf text; /* run.json as it is written, kept for its memory */
+	int unsynced_fd; /* run.json, while a power loss could take it away and nobody syncs it; else -1 */
+	int syncing_fd;	 /* the one that is being synced; -1: none */
+	int safe_fd;	 /* the newest that is safe, once it was synced in this way; else -1 */
 	int dead[STORE_SYNC_DEAD];
 	size_t n_dead;	  /* files without a name, which the next sync closes */
 	bool displaced;	  /* that one is not run.json any more */

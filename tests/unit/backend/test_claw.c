@@ -308,10 +308,9 @@ static void test_tool_calls_are_counted(void **state)
 
 	(void)state;
 	world_open(&w);
-	be_runner(
-		&w,
-		"i=0; while [ $i -lt 4000 ]; do i=$((i+1)); " SAY("{\"type\":\"tool_call\",\"id\":\"t\",\"data\":{"
-								  "\"name\":\"None\",\"input\":{}}}") "done\n" RESULT);
+	be_runner(&w, "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); " SAY(
+			      "{\"type\":\"tool_call\",\"id\":\"t\",\"data\":{"
+			      "\"name\":\"None\",\"input\":{}}}") "done\n" RESULT);
 	assert_int_equal(begin(&w, NULL, &e), 0);
 	if (w.err.errnum != EPROTO || !strstr(w.err.msg, "calls more tools"))
 		fail_msg("%d %s", w.err.errnum, w.err.msg);
