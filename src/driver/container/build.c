@@ -1,7 +1,7 @@
 /* One build, step by step on the loop: the hash of all files on a thread, then the question whether the engine has an
- * image of that name, then whether it has buildx, then the build itself. So what did not change costs one hash and one
- * question, whoever built it before, and two runs at once may build the same twice but never a wrong image: the name
- * says what is in it.
+ * image of that name, then whether it has buildx, then a copy of the files on a thread (build_copy.c), then the build
+ * itself. So what did not change costs one hash and one question, whoever built it before, and two runs at once may
+ * build the same twice but never a wrong image: the name says what is in it.
  *
  * What the engine says while it builds goes to the log, line by line and without control characters; the end of its
  * stderr goes into the event and the error, since that is where a Dockerfile's mistake is explained. */
@@ -38,7 +38,7 @@ struct build {
 	int hashed; /* 0 or -errno of err */
 	struct cli *cli;
 	char *image;
-	bool buildx;
+	bool buildx, good;
 	uint64_t begin_ms;
 	struct err err;
 };
@@ -50,12 +50,31 @@ static void emit(const struct build *b, const char *type, json_t *data)
 	json_decref(data);
 }
 
-static void finish(struct build *b, bool good)
+static void clean(uv_work_t *work)
 {
-	b->p.done(b->p.arg, good ? b->image : NULL, good ? NULL : &b->err);
+	struct build *b = work->data;
+
+	build_context_done(&b->files);
+}
+
+static void on_cleaned(uv_work_t *work, int status)
+{
+	struct build *b = work->data;
+
+	(void)status;
+	b->p.done(b->p.arg, b->good ? b->image : NULL, b->good ? NULL : &b->err);
 	build_context_done(&b->files);
 	free(b->image);
 	free(b);
+}
+
+/* The copy goes first, on a thread; nothing is ended early any more. */
+static void finish(struct build *b, bool good)
+{
+	b->good = good;
+	b->cli = NULL;
+	if (!b->files.copy.top || uv_queue_work(b->p.loop, &b->work, clean, on_cleaned) < 0)
+		on_cleaned(&b->work, 0);
 }
 
 /* Sets the error of a build that was ended; false when it was not. */
@@ -212,13 +231,45 @@ static void run_build(struct build *b)
 	call(b, &o, on_built);
 }
 
+static void copy(uv_work_t *work)
+{
+	struct build *b = work->data;
+
+	b->hashed = build_context_copy(&b->files, b->p.spec, b->p.hidden, &b->stop, b->hash, &b->err);
+}
+
+/* What was copied is what is built, so the name is that of the copy: somebody may have written meanwhile. */
+static void on_copied(uv_work_t *work, int status)
+{
+	struct build *b = work->data;
+
+	(void)status;
+	if (b->hashed < 0) {
+		finish(b, false);
+		return;
+	}
+	free(b->image);
+	b->image = xasprintf(IMAGE_PREFIX "%s", b->hash);
+	run_build(b);
+}
+
+static void copy_files(struct build *b)
+{
+	int r = uv_queue_work(b->p.loop, &b->work, copy, on_copied);
+
+	if (r == 0)
+		return;
+	(void)err_sys(&b->err, -r, "build the image: start a thread");
+	finish(b, false);
+}
+
 static void on_buildx_known(void *arg, const struct cli_result *r)
 {
 	struct build *b = arg;
 
 	b->cli = NULL;
 	b->buildx = cli_ok(r);
-	run_build(b);
+	copy_files(b);
 }
 
 static void ask_for_buildx(struct build *b)
@@ -241,7 +292,7 @@ static void on_image_known(void *arg, const struct cli_result *r)
 	} else if (b->p.engine->buildx) {
 		ask_for_buildx(b);
 	} else {
-		run_build(b);
+		copy_files(b);
 	}
 }
 

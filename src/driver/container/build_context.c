@@ -2,7 +2,8 @@
  *
  * They lie in the workspace, where a sandboxed program of an earlier run may have written: symlinks are followed only
  * as long as they stay below the workspace (openat2's RESOLVE_BENEATH), and the engine is given the paths that were
- * found, not those that were written. Below the context nothing is followed at all, as the engines do it.
+ * found, not those that were written. Below the context nothing is followed at all, as the engines do it. What the
+ * engine reads in the end is a copy (build_copy.c), made by the same walk that hashes.
  *
  * The hash names the image: an unchanged hash costs no build. It covers contents, not times, because a worktree or a
  * new clone has new times and the same files. Owners are left out, COPY does not keep them. The walk goes by a stack of
@@ -85,14 +86,16 @@ void build_context_done(struct build_context *c)
 {
 	free(TAKE_PTR(c->dockerfile));
 	free(TAKE_PTR(c->folder));
+	build_copy_remove(&c->copy);
 }
 
 struct walk {
 	int root;
 	struct sha256_ctx sum;
-	struct build_ignore *ignore; /* NULL: nothing is kept out */
-	const char *hidden;	     /* relative to the context, or NULL */
-	struct strv folders;	     /* still to be read */
+	struct build_ignore *ignore;   /* NULL: nothing is kept out */
+	const char *hidden;	       /* relative to the context, or NULL */
+	struct strv folders;	       /* still to be read */
+	const struct build_copy *copy; /* NULL: nothing is copied */
 	size_t entries;
 	const atomic_bool *stop;
 };
@@ -108,7 +111,15 @@ static void add_text(struct sha256_ctx *sum, const char *s)
 	add(sum, s, strlen(s) + 1);
 }
 
-static int add_content(struct walk *w, int fd, const char *path, struct err *e)
+static int copy_failed(int r, const char *path, struct err *e)
+{
+	(void)err_sys(e, -r, "build the image: copy %s", path);
+	err_hint(e, "Set TMPDIR to a folder with room for the build's context, or keep files out by a .dockerignore.");
+	return r;
+}
+
+/* Hashes what is read, and writes it to the copy (-1: none). */
+static int add_bytes(struct walk *w, int fd, int to, const char *path, struct err *e)
 {
 	struct sha256_ctx one;
 	uint8_t digest[SHA256_DIGEST_SIZE];
@@ -123,10 +134,31 @@ static int add_content(struct walk *w, int fd, const char *path, struct err *e)
 			return err_sys(e, errno, "build the image: read %s", path);
 		if (n > 0)
 			sha256_update(&one, (size_t)n, chunk);
+		int r = n > 0 && to >= 0 ? fd_write_all(to, chunk, (size_t)n) : 0;
+		if (r < 0)
+			return copy_failed(r, path, e);
 	}
 	sha256_digest(&one, sizeof digest, digest);
 	add(&w->sum, digest, sizeof digest);
 	return 0;
+}
+
+/* target: where the copy has it. */
+static int add_content(struct walk *w, int fd, const char *path, const char *target, struct err *e)
+{
+	struct stat st;
+	auto_fd to = w->copy ? build_copy_file(w->copy, target) : -1;
+
+	if (w->copy && to < 0)
+		return copy_failed(to, path, e);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(e, ERR_INPUT, ESTALE, "build the image: %s: another kind of file stands there by now",
+			       path);
+	int r = add_bytes(w, fd, to, path, e);
+	if (r < 0 || !w->copy)
+		return r;
+	r = build_copy_finish(to, &st);
+	return r < 0 ? copy_failed(r, path, e) : 0;
 }
 
 static int add_file(struct walk *w, const char *path, struct err *e)
@@ -135,7 +167,15 @@ static int add_file(struct walk *w, const char *path, struct err *e)
 
 	if (fd < 0)
 		return err_sys(e, -fd, "build the image: open %s in the context", path);
-	return add_content(w, fd, path, e);
+	return add_content(w, fd, path, path, e);
+}
+
+static int enter_later(struct walk *w, const char *path, mode_t mode, struct err *e)
+{
+	int r = w->copy ? build_copy_folder(w->copy, path, mode) : 0;
+
+	strv_add(&w->folders, path);
+	return r < 0 ? copy_failed(r, path, e) : 0;
 }
 
 static int add_entry(struct walk *w, const char *path, struct err *e)
@@ -156,10 +196,10 @@ static int add_entry(struct walk *w, const char *path, struct err *e)
 			return err_sys(e, errno, "build the image: read the symlink %s", path);
 		target[n] = '\0';
 		add_text(&w->sum, target);
+		int r = w->copy ? build_copy_link(w->copy, path, target) : 0;
+		return r < 0 ? copy_failed(r, path, e) : 0;
 	}
-	if (S_ISDIR(st.st_mode))
-		strv_add(&w->folders, path);
-	return 0;
+	return S_ISDIR(st.st_mode) ? enter_later(w, path, st.st_mode, e) : 0;
 }
 
 /* Whether the entry is kept out of the context and nothing below it can be in. */
@@ -215,7 +255,7 @@ static int add_folder(struct walk *w, const char *folder, struct err *e)
 			struct stat st;
 			if (build_ignore_has_exceptions(w->ignore) &&
 			    fstatat(w->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-				strv_add(&w->folders, path);
+				r = enter_later(w, path, st.st_mode, e);
 			continue;
 		}
 		r = check_hidden(w, path, e);
@@ -265,13 +305,42 @@ static int read_ignore(struct walk *w, const struct build_context *c, struct err
 	return 0;
 }
 
+/* The paths were resolved: one that became a link since is an attack. */
+static int reopen(const char *path, int flags, struct err *e)
+{
+	int fd = file_open_resolve(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags, RESOLVE_NO_SYMLINKS);
+
+	return fd < 0 ? err_sys(e, -fd, "build the image: open %s", path) : fd;
+}
+
 static int add_dockerfile(struct walk *w, const struct build_context *c, struct err *e)
 {
-	auto_fd fd = open(c->dockerfile, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd fd = reopen(c->dockerfile, 0, e);
 
-	if (fd < 0)
-		return err_sys(e, errno, "build the image: open %s", c->dockerfile);
-	return add_content(w, fd, c->dockerfile, e);
+	return fd < 0 ? fd : add_content(w, fd, c->dockerfile, "../Dockerfile", e);
+}
+
+/* The engine's own lists of what is kept out, as far as the walk has not copied them; they are hashed twice then, and
+ * the copy alone is made of them, so that the name of the image does not change. */
+static int copy_lists(const struct walk *w, const struct build_context *c, struct err *e)
+{
+	auto_free char *own = xasprintf("%s.dockerignore", c->dockerfile);
+	auto_free char *shared = path_join(c->folder, ".dockerignore");
+	const struct {
+		const char *path, *target;
+	} rows[] = {{own, "../Dockerfile.dockerignore"}, {shared, ".dockerignore"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct walk copying = {.copy = w->copy, .stop = w->stop};
+		auto_fd fd = reopen(rows[i].path, 0, NULL);
+		if (fd < 0 || faccessat(w->copy->fd, rows[i].target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		sha256_init(&copying.sum);
+		int r = add_content(&copying, fd, rows[i].path, rows[i].target, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static void add_options(struct walk *w, const struct sandbox_build *b)
@@ -282,11 +351,11 @@ static void add_options(struct walk *w, const struct sandbox_build *b)
 	add_text(&w->sum, "");
 }
 
-int build_context_hash(const struct build_context *c, const struct sandbox_build *b, const char *hidden,
-		       const atomic_bool *stop, char ret[BUILD_HASH_SIZE], struct err *e)
+static int walk_all(const struct build_context *c, const struct sandbox_build *b, const char *hidden,
+		    const atomic_bool *stop, const struct build_copy *copy, char ret[BUILD_HASH_SIZE], struct err *e)
 {
-	auto_fd root = dir_open(AT_FDCWD, c->folder, e);
-	struct walk w = {.root = root, .stop = stop};
+	auto_fd root = reopen(c->folder, O_DIRECTORY, e);
+	struct walk w = {.root = root, .stop = stop, .copy = copy};
 	uint8_t digest[SHA256_DIGEST_SIZE];
 
 	if (root < 0)
@@ -300,6 +369,8 @@ int build_context_hash(const struct build_context *c, const struct sandbox_build
 		r = read_ignore(&w, c, e);
 	if (r == 0)
 		r = add_all(&w, e);
+	if (r == 0 && copy)
+		r = copy_lists(&w, c, e);
 	sha256_digest(&w.sum, sizeof digest, digest);
 	build_ignore_free(w.ignore);
 	strv_done(&w.folders);
@@ -307,5 +378,27 @@ int build_context_hash(const struct build_context *c, const struct sandbox_build
 		return r;
 	for (size_t i = 0; i < sizeof digest; i++)
 		(void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+	return 0;
+}
+
+int build_context_hash(const struct build_context *c, const struct sandbox_build *b, const char *hidden,
+		       const atomic_bool *stop, char ret[BUILD_HASH_SIZE], struct err *e)
+{
+	return walk_all(c, b, hidden, stop, NULL, ret, e);
+}
+
+int build_context_copy(struct build_context *c, const struct sandbox_build *b, const char *hidden,
+		       const atomic_bool *stop, char ret[BUILD_HASH_SIZE], struct err *e)
+{
+	int r = build_copy_make(&c->copy, e);
+
+	if (r == 0)
+		r = walk_all(c, b, hidden, stop, &c->copy, ret, e);
+	if (r < 0)
+		return r;
+	free(c->dockerfile);
+	free(c->folder);
+	c->dockerfile = path_join(c->copy.top, "Dockerfile");
+	c->folder = path_join(c->copy.top, "context");
 	return 0;
 }

@@ -266,6 +266,112 @@ static void test_fifo_blocks_nobody(void **state)
 	assert_int_equal(hash(&b, NULL, sum, NULL), 0);
 }
 
+static char *content(const char *dir, const char *name)
+{
+	auto_free char *path = path_join(dir, name);
+	char *text = NULL;
+
+	return file_read(AT_FDCWD, path, 4096, &text, NULL, NULL) == 0 ? text : NULL;
+}
+
+static void same(const char *dir, const char *name, const char *want)
+{
+	auto_free char *got = content(dir, name);
+
+	if (!str_eq(got, want))
+		fail_msg("%s/%s: %s, not %s", dir, name, got ? got : "-", want ? want : "-");
+}
+
+/* What is built is what was hashed, whatever is written meanwhile. */
+static void test_the_engine_gets_a_copy(void **state)
+{
+	struct sandbox_build b = plain();
+	struct build_context c = {0};
+	struct err e = ERR_INIT;
+	char sum[BUILD_HASH_SIZE], copied[BUILD_HASH_SIZE];
+	struct stat st;
+
+	(void)state;
+	put("Dockerfile.dockerignore", "x\n");
+	put("d/script", "1");
+	put("d/e/deep", "2");
+	auto_free char *script = path_join(folder, "d/script");
+	auto_free char *link = path_join(folder, "d/link");
+	assert_int_equal(chmod(script, 0751), 0);
+	assert_int_equal(symlink("/etc/passwd", link), 0);
+	assert_int_equal(hash(&b, NULL, sum, NULL), 0);
+	assert_int_equal(build_context_find(folder, &b, &c, &e), 0);
+	assert_int_equal(build_context_copy(&c, &b, NULL, &go_on, copied, &e), 0);
+	assert_string_equal(sum, copied);
+	put("d/script", "changed");
+	assert_false(path_within(c.folder, folder) || path_within(c.dockerfile, folder));
+	same(c.copy.top, "Dockerfile", "FROM scratch\n");
+	same(c.copy.top, "Dockerfile.dockerignore", "x\n");
+	same(c.folder, "d/script", "1");
+	same(c.folder, "d/e/deep", "2");
+	auto_free char *copied_script = path_join(c.folder, "d/script");
+	auto_free char *copied_link = path_join(c.folder, "d/link");
+	assert_int_equal(stat(copied_script, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0751);
+	assert_true(lstat(copied_link, &st) == 0 && S_ISLNK(st.st_mode));
+	assert_int_equal(stat(c.copy.top, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	auto_free char *top = xstrdup(c.copy.top);
+	build_context_done(&c);
+	assert_int_equal(access(top, F_OK), -1);
+}
+
+static void test_the_copy_has_no_more_than_the_context(void **state)
+{
+	struct sandbox_build b = plain();
+	struct build_context c = {0};
+	char sum[BUILD_HASH_SIZE];
+	struct err e = ERR_INIT;
+
+	(void)state;
+	put(".dockerignore", "*\n!d/keep\n");
+	put("secret", "no");
+	put("d/other", "no");
+	put("d/keep", "yes");
+	assert_int_equal(build_context_find(folder, &b, &c, &e), 0);
+	assert_int_equal(build_context_copy(&c, &b, NULL, &go_on, sum, &e), 0);
+	same(c.folder, ".dockerignore", "*\n!d/keep\n");
+	same(c.folder, "d/keep", "yes");
+	same(c.folder, "d/other", NULL);
+	same(c.folder, "secret", NULL);
+	build_context_done(&c);
+}
+
+/* Somebody puts a link in place of what was found: the folder itself, the Dockerfile. */
+static void test_links_of_later_are_not_followed(void **state)
+{
+	static char dockerfile[] = "b/Dockerfile", context[] = "ctx";
+	static const char *const swapped[] = {"ctx", "b/Dockerfile", "b"};
+	struct sandbox_build b = {.dockerfile = dockerfile, .context = context};
+
+	(void)state;
+	put("elsewhere/Dockerfile", "FROM scratch\n");
+	put("elsewhere/secret", "s");
+	for (size_t i = 0; i < ARRAY_LEN(swapped); i++) {
+		struct build_context c = {0};
+		struct err e = ERR_INIT;
+		char sum[BUILD_HASH_SIZE];
+		put("ctx/file", "1");
+		put("b/Dockerfile", "FROM scratch\n");
+		assert_int_equal(build_context_find(folder, &b, &c, &e), 0);
+		auto_free char *at = path_join(folder, swapped[i]);
+		auto_free char *away = xasprintf("%s.away", at);
+		auto_free char *target = path_join(folder, i == 1 ? "elsewhere/Dockerfile" : "elsewhere");
+		assert_int_equal(rename(at, away), 0);
+		assert_int_equal(symlink(target, at), 0);
+		assert_int_equal(build_context_hash(&c, &b, NULL, &go_on, sum, &e), -ELOOP);
+		assert_int_equal(build_context_copy(&c, &b, NULL, &go_on, sum, &e), -ELOOP);
+		build_context_done(&c);
+		assert_int_equal(unlink(at), 0);
+		assert_int_equal(rename(away, at), 0);
+	}
+}
+
 static void test_hash_stops(void **state)
 {
 	struct sandbox_build b = plain();
@@ -324,6 +430,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_store_is_not_built_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_files_stay_in_the_workspace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fifo_blocks_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_engine_gets_a_copy, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_copy_has_no_more_than_the_context, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_of_later_are_not_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hash_stops, setup, teardown),
 		cmocka_unit_test(test_words),
 	};
