@@ -231,7 +231,8 @@ def test_pages_are_fetched_by_the_run_s_policy(mine):
         return {'tool': 'WebFetch', 'input': {'url': url}}
 
     urls = [f'http://web.test:{port}/page', f'http://other.test:{port}/page', f'http://web.test:{port}/away',
-            f'http://x.loop.test:{port}/page', f'http://web.test:{port}/image', 'file:///etc/passwd']
+            f'http://x.loop.test:{port}/page', f'http://web.test:{port}/image', 'file:///etc/passwd',
+            f'HTTP://WEB.test.:{port}/page']
     mine.write(agent(), sandbox=block(rules=('web.test', '**.loop.test')))
     with Provider({'turns': [fetch(u) for u in urls] + [{'text': 'done'}]}) as p:
         mine.run(p, '--resolve', 'web.test:127.0.0.1', '--resolve', 'other.test:127.0.0.1', '--resolve',
@@ -241,10 +242,12 @@ def test_pages_are_fetched_by_the_run_s_policy(mine):
     results = [b for m in last for b in m['content'] if b['type'] == 'tool_result']
     texts = [json.dumps(r['content']) for r in results]
     assert 'WEB-WORD' in texts[0] and not results[0].get('is_error')
-    assert all(r.get('is_error') for r in results[1:])
+    assert all(r.get('is_error') for r in results[1:6])
+    # One spelling is judged and dialled.
+    assert 'WEB-WORD' in texts[6] and not results[6].get('is_error'), texts[6]
     assert 'policy denies' in texts[1] and 'policy denies' in texts[2] and 'policy denies' in texts[3]
     assert 'no text' in texts[4] and 'no URL' in texts[5]
-    assert [path for _, path in web.paths] == ['/page', '/away', '/image']
+    assert [path for _, path in web.paths] == ['/page', '/away', '/image', '/page']
     blocked = of_type(mine.user.events(), 'network_blocked')
     assert [b['host'] for b in blocked] == ['other.test', 'other.test', 'x.loop.test']
 

@@ -217,6 +217,17 @@ static int take_apart(const char *url, char **ret_host, uint16_t *ret_port, stru
 	return 0;
 }
 
+/* The URL with the host as the policy read it, so that nobody reads it in another way (an ending dot, letters of other
+ * scripts, an address in octal). */
+static char *canonical(const char *url, const char *host, uint16_t port)
+{
+	bool tls = strncasecmp(url, "https://", 8) == 0, v6 = strchr(host, ':') != NULL;
+	const char *rest = url + (tls ? 8 : 7);
+
+	rest += strcspn(rest, "/?#");
+	return xasprintf("%s://%s%s%s:%u%s", tls ? "https" : "http", v6 ? "[" : "", host, v6 ? "]" : "", port, rest);
+}
+
 static void add_answers(const struct fetch *f, const char *host, uint16_t port, struct strv *to)
 {
 	size_t len = strlen(host);
@@ -240,9 +251,10 @@ static int request(struct fetch *f, struct err *e)
 	if (r < 0)
 		return r;
 	add_answers(f, host, port, &resolve_to);
+	auto_free char *url = canonical(f->url, host, port);
 	bool open = egress_is_open(f->session);
 	const struct http_opts o = {
-		.url = f->url,
+		.url = url,
 		.headers = headers,
 		.total_ms = WHOLE_MS,
 		.direct = !open,
