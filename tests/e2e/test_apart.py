@@ -1,6 +1,7 @@
 """Nodes of one sandbox have one user: what one of them left running keeps its environment and memory from the others."""
 import ctypes
 
+import engines
 from conftest import skip
 from test_node_sandbox import NATIVE, output, tool, workflow
 
@@ -39,3 +40,14 @@ def test_files_are_moved_as_ever(user):
     user.file('main.bot', workflow(tool('a', move), names='a'))
     user.ok('run', 'main.bot', *NATIVE)
     assert output(user.events(), 'a').split() == ['2', '3']
+
+
+def test_in_a_container(container):
+    """Where the engine's filter lets Landlock through."""
+    needs_landlock()
+    head = f'  sandbox:\n    image: "{engines.IMAGE}"\n'
+    container.user.file('main.bot', workflow(tool('a', LEAVE + LOOK), tool('b', LOOK), names='ab', head=head))
+    container.user.ok('run', 'main.bot', *container.flags)
+    outputs = container.outputs()
+    assert 'KEY=of-a' in outputs['a'].split()
+    assert [w for w in outputs['b'].split() if w != 'fd'] == ['alive']
