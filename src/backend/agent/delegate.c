@@ -223,13 +223,11 @@ static void begin(uv_timer_t *t)
 		delegate_launch(x);
 }
 
-/* An id goes into argv: nothing that could be an option or a path. */
 static int check_session(const struct node_exec *x, struct err *e)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 	const char *id = x->task.agent->session_id;
 
-	if (!id || (*id && *id != '-' && strlen(id) <= 128 && id[strspn(id, allowed)] == '\0'))
+	if (!id || turn_is_session(id))
 		return 0;
 	(void)err_set(e, ERR_NODE, EINVAL, "node %s: its input's _session_id is no name of a conversation",
 		      x->task.node_id);

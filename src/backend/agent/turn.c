@@ -12,6 +12,7 @@
 enum {
 	EVENTS_MAX = 20000,
 	CALLS_MAX = 256,
+	SESSION_MAX = 128,		 /* characters of a conversation's name */
 	WORD_MAX = 128,			 /* bytes of a tool's or a model's name */
 	PREVIEW_BYTES = PREVIEW_MAX * 4, /* of UTF-8 */
 };
@@ -39,6 +40,19 @@ void turn_set(char **field, const char *text)
 		return;
 	free(*field);
 	*field = xstrdup(text);
+}
+
+bool turn_is_session(const char *id)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+	return *id && *id != '-' && strlen(id) <= SESSION_MAX && id[strspn(id, allowed)] == '\0';
+}
+
+void turn_set_session(struct agent_turn *t, const char *id)
+{
+	if (id && turn_is_session(id))
+		turn_set(&t->session, id);
 }
 
 int64_t turn_tokens(const json_t *number)

@@ -42,6 +42,11 @@ struct agent_sink {
 /* Replaces a string of the turn by a copy of text (any bytes); NULL leaves it. */
 void turn_set(char **field, const char *text);
 
+/* Whether a conversation may be called so: the name goes into argv, so nothing that could be an option or a path. */
+bool turn_is_session(const char *id);
+/* The program names its conversation; what cannot be a name is not taken. */
+void turn_set_session(struct agent_turn *t, const char *id);
+
 /* The model answered once more: llm_step_finished, unless id (NULL: it has none) is the latest already. */
 void turn_step(struct agent_turn *t, const struct agent_sink *sink, const char *id, const char *model);
 /* tool_started, with the beginning of its input, and tool_called once it has a result. */

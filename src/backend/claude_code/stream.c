@@ -34,7 +34,7 @@ static void on_system(struct agent_turn *t, const struct agent_sink *sink, const
 	const char *subtype = json_get_str(line, "subtype");
 
 	if (str_eq(subtype, "init")) {
-		turn_set(&t->session, json_get_str(line, "session_id"));
+		turn_set_session(t, json_get_str(line, "session_id"));
 		turn_set(&t->model, json_get_str(line, "model"));
 	} else if (str_eq(subtype, "api_retry") && t->events++ < 1000) {
 		on_retry(sink, line);
@@ -135,7 +135,7 @@ static void on_result(struct agent_turn *t, const json_t *line)
 
 	t->ended = true;
 	t->failed = !json_is_false(json_object_get(line, "is_error"));
-	turn_set(&t->session, json_get_str(line, "session_id"));
+	turn_set_session(t, json_get_str(line, "session_id"));
 	turn_set(&t->text, json_get_str(line, "result"));
 	if (json_is_object(structured)) {
 		json_decref(t->structured);

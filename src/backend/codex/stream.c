@@ -129,7 +129,7 @@ void codex_line(struct agent_turn *t, const struct agent_sink *sink, const json_
 	const char *type = json_get_str(line, "type");
 
 	if (str_eq(type, "thread.started")) {
-		turn_set(&t->session, json_get_str(line, "thread_id"));
+		turn_set_session(t, json_get_str(line, "thread_id"));
 	} else if (str_eq(type, "item.started") || str_eq(type, "item.completed")) {
 		on_item(t, sink, json_object_get(line, "item"), str_eq(type, "item.completed"));
 	} else if (str_eq(type, "turn.completed")) {

@@ -95,6 +95,27 @@ static void feed(struct agent_turn *t, struct buf *events, const char *line)
 	claude_line(t, &sink, j);
 }
 
+/* What becomes an argument of the next start cannot be an option. */
+static void names_of_conversations(void **state)
+{
+	static const char *const names[] = {"--settings=/x", "-c", "", "a b", "../x", "a\\nb"};
+	auto_buf events = BUF_INIT(1 << 20);
+	struct agent_turn t;
+
+	(void)state;
+	turn_init(&t);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *begins =
+			xasprintf("{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"%s\"}", names[i]);
+		auto_free char *ends = xasprintf("{\"type\":\"result\",\"session_id\":\"%s\"}", names[i]);
+		feed(&t, &events, begins);
+		feed(&t, &events, ends);
+		if (t.session)
+			fail_msg("row %zu: %s", i, t.session);
+	}
+	turn_done(&t);
+}
+
 static void a_turn(void **state)
 {
 	(void)state;
@@ -262,11 +283,9 @@ static void previews(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arguments),
-		cmocka_unit_test(a_turn),
-		cmocka_unit_test(ends),
-		cmocka_unit_test(odd_lines),
-		cmocka_unit_test(a_flood_of_events),
+		cmocka_unit_test(arguments), cmocka_unit_test(names_of_conversations),
+		cmocka_unit_test(a_turn),    cmocka_unit_test(ends),
+		cmocka_unit_test(odd_lines), cmocka_unit_test(a_flood_of_events),
 		cmocka_unit_test(previews),
 	};
 

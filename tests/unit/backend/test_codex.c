@@ -78,6 +78,20 @@ static void feed(struct agent_turn *t, struct buf *events, const char *line, str
 	codex_line(t, &sink, j, total);
 }
 
+/* What becomes an argument of the next start cannot be an option. */
+static void names_of_conversations(void **state)
+{
+	auto_buf events = BUF_INIT(1 << 20);
+	struct agent_usage total = {0};
+	struct agent_turn t;
+
+	(void)state;
+	turn_init(&t);
+	feed(&t, &events, "{\"type\":\"thread.started\",\"thread_id\":\"--last\"}", &total);
+	assert_null(t.session);
+	turn_done(&t);
+}
+
 static void a_turn(void **state)
 {
 	(void)state;
@@ -191,9 +205,8 @@ static void odd_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arguments),
-		cmocka_unit_test(a_turn),
-		cmocka_unit_test(failures),
+		cmocka_unit_test(arguments), cmocka_unit_test(names_of_conversations),
+		cmocka_unit_test(a_turn),    cmocka_unit_test(failures),
 		cmocka_unit_test(odd_lines),
 	};
 
