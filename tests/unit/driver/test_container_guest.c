@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -83,6 +84,8 @@ static void set_up(struct world *w)
 	struct err e = ERR_INIT;
 
 	*w = (struct world){0};
+	/* As every container of ours has it. */
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	assert_int_equal(uv_loop_init(&w->loop), 0);
 	assert_int_equal(control_new(&w->control, &e), 0);
 	assert_int_equal(control_listen(w->control, &w->loop, on_connected, w, &e), 0);
