@@ -73,8 +73,8 @@ static void bad(struct wire *w, const struct err *e)
 static void take_line(struct wire *w, size_t len)
 {
 	struct err e = ERR_INIT;
-	struct envelope env;
-	struct jdoc *doc;
+	struct envelope env = {0};
+	struct jdoc *doc = NULL;
 
 	int r = envelope_parse(w->in.data, len, &doc, &env, &e);
 	buf_consume(&w->in, len + 1);
