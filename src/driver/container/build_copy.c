@@ -3,8 +3,10 @@
  * An engine reads a context by its path, follows the links that it meets on the way there, and looks at a file before
  * it opens it. Programs of a sandbox that already runs can write in the workspace meanwhile, and put a link where a
  * file or folder was: then files of the user's would come into the image, and with it into a sandbox. So the engine is
- * given a copy, made while everything is hashed, of the very bytes that the image's name speaks of. */
+ * given a copy, made while everything is hashed, of the very bytes that the image's name speaks of. The folder's name
+ * holds our process number and start, by which a later sweep finds what a killed run left. */
 #include "build_copy.h"
+#include "labels.h"
 
 #include <base/cleanup.h>
 #include <base/err.h>
@@ -17,11 +19,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int build_copy_make(struct build_copy *ret, struct err *e)
+static const char prefix[] = "iterion-build.";
+
+static const char *parent(void)
 {
 	const char *dir = getenv("TMPDIR");
-	auto_free char *top = path_join(dir && *dir == '/' ? dir : "/var/tmp", "iterion-build.XXXXXX");
 
+	return dir && *dir == '/' ? dir : "/var/tmp";
+}
+
+int build_copy_make(struct build_copy *ret, struct err *e)
+{
+	char owner[OWNER_SIZE];
+
+	label_owner(owner);
+	auto_free char *top = xasprintf("%s/%s%s.XXXXXX", parent(), prefix, owner);
 	if (!mkdtemp(top)) {
 		int r = err_sys(e, errno, "build the image: make a folder for a copy of its files, %s", top);
 		err_hint(e, "Set TMPDIR to a folder with room for the build's context.");
@@ -74,4 +86,9 @@ int build_copy_finish(int fd, const struct stat *original)
 	const struct timespec times[2] = {original->st_atim, original->st_mtim};
 
 	return fchmod(fd, original->st_mode & 07777) < 0 || futimens(fd, times) < 0 ? -errno : 0;
+}
+
+void build_copy_sweep(void)
+{
+	labels_sweep_folders(parent(), prefix);
 }

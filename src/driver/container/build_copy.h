@@ -15,6 +15,9 @@ int build_copy_make(struct build_copy *ret, struct err *e) __attribute__((warn_u
 /* Removes it with all that is in it; reads much of the disk, so it belongs on a thread. */
 void build_copy_remove(struct build_copy *c);
 
+/* Removes the copies whose owners are gone. */
+void build_copy_sweep(void);
+
 /* Each makes what must not be there yet, at a path below the context, and returns 0 or -errno. A folder of a path must
  * have been made before. */
 int build_copy_folder(const struct build_copy *c, const char *path, mode_t mode) __attribute__((warn_unused_result));

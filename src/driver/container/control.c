@@ -16,7 +16,6 @@
 
 #include "labels.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -188,20 +187,6 @@ void control_free(struct control *c, void (*closed)(void *arg), void *arg)
 void control_sweep(void)
 {
 	auto_free char *base = base_folder();
-	auto_dir d = opendir(base);
-	char host[HOST_ID_SIZE];
 
-	label_host_id(host);
-	for (struct dirent *entry; d && (entry = readdir(d));) {
-		struct stat st;
-		const char *dot = strrchr(entry->d_name, '.');
-		if (!str_starts(entry->d_name, prefix) || dot < entry->d_name + strlen(prefix))
-			continue;
-		const char *owner = entry->d_name + strlen(prefix);
-		auto_free char *named = xstrndup(owner, (size_t)(dot - owner));
-		if (label_owner_state(named, host) != OWNER_DEAD ||
-		    fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid())
-			continue;
-		(void)!tree_remove(dirfd(d), entry->d_name, NULL);
-	}
+	labels_sweep_folders(base, prefix);
 }

@@ -11,6 +11,7 @@
 #include <base/mem.h>
 #include <base/str.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <nettle/sha2.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SMALL_FILE = 4096 };
@@ -176,5 +178,25 @@ void contained_parse(const char *text, size_t len, struct contained_list *ret)
 			text++;
 			len--;
 		}
+	}
+}
+
+void labels_sweep_folders(const char *base, const char *prefix)
+{
+	auto_dir d = opendir(base);
+	char host[HOST_ID_SIZE];
+
+	label_host_id(host);
+	for (struct dirent *entry; d && (entry = readdir(d));) {
+		struct stat st;
+		const char *dot = strrchr(entry->d_name, '.');
+		if (!str_starts(entry->d_name, prefix) || dot < entry->d_name + strlen(prefix))
+			continue;
+		const char *owner = entry->d_name + strlen(prefix);
+		auto_free char *named = xstrndup(owner, (size_t)(dot - owner));
+		if (label_owner_state(named, host) != OWNER_DEAD ||
+		    fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid())
+			continue;
+		(void)!tree_remove(dirfd(d), entry->d_name, NULL);
 	}
 }

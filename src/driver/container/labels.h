@@ -49,3 +49,6 @@ extern const char contained_format[];
 /* Reads what `inspect` printed: one JSON array a container, one after the other. Those that do not carry our label are
  * left out; a text that is malformed counts up to there. */
 void contained_parse(const char *text, size_t len, struct contained_list *ret);
+
+/* Removes the folders of ours in base that are called PREFIX OWNER "." and anything, when their owner is gone. */
+void labels_sweep_folders(const char *base, const char *prefix);

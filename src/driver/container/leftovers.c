@@ -4,6 +4,7 @@
  * print a list in different shapes but `inspect` alike. A container that goes between the two is no error. Sweeping is
  * a third: one `rm` for all whose owner is gone. */
 #include "leftovers.h"
+#include "build_copy.h"
 #include "cli.h"
 #include "control.h"
 #include "engine.h"
@@ -259,6 +260,7 @@ int leftovers_sweep_now(const struct container_engine *en, size_t *ret_n, struct
 	struct answer a = {.en = en, .e = e};
 
 	control_sweep();
+	build_copy_sweep();
 	int r = run_now(&a, true);
 	*ret_n = a.n;
 	return r;

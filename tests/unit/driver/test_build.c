@@ -3,6 +3,7 @@
 #include "container/build.h"
 #include "container/build_context.h"
 #include "container/build_ignore.h"
+#include "container/labels.h"
 
 #include <base/cleanup.h>
 #include <base/err.h>
@@ -321,6 +322,30 @@ static void test_the_engine_gets_a_copy(void **state)
 	assert_int_equal(access(top, F_OK), -1);
 }
 
+/* What a killed run left is removed; what a living one has is not. */
+static void test_copies_are_swept(void **state)
+{
+	struct build_copy own = {0};
+	char host[HOST_ID_SIZE];
+
+	(void)state;
+	assert_int_equal(setenv("TMPDIR", folder, 1), 0);
+	label_host_id(host);
+	assert_int_equal(build_copy_make(&own, NULL), 0);
+	assert_true(path_within(own.top, folder));
+	auto_free char *dead = xasprintf("%s/iterion-build.%s:1:1.abcdef", folder, host);
+	auto_free char *foreign = xasprintf("%s/iterion-build.0123456789abcdef:1:1.abcdef", folder);
+	auto_free char *deep = path_join(dead, "context");
+	assert_int_equal(dir_make(AT_FDCWD, deep, 0700, NULL), 0);
+	assert_int_equal(mkdir(foreign, 0700), 0);
+	build_copy_sweep();
+	assert_int_equal(unsetenv("TMPDIR"), 0);
+	assert_int_equal(access(dead, F_OK), -1);
+	assert_int_equal(access(foreign, F_OK), 0);
+	assert_int_equal(access(own.top, F_OK), 0);
+	build_copy_remove(&own);
+}
+
 static void test_the_copy_has_no_more_than_the_context(void **state)
 {
 	struct sandbox_build b = plain();
@@ -431,6 +456,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_files_stay_in_the_workspace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fifo_blocks_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_engine_gets_a_copy, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_copies_are_swept, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_copy_has_no_more_than_the_context, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_of_later_are_not_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hash_stops, setup, teardown),
