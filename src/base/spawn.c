@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILD_STACK = 64 * 1024 };
+enum { CHILD_STACK = 64 * 1024, FIRST_REALTIME = 32 };
 
 /* The child leaves its frames by exec or _exit, never by return: what a sanitizer marked in the shared memory on the
  * way in would stay marked for the parent. */
@@ -35,19 +35,45 @@ struct child {
 	const struct spawn_opts *o;
 	const char *path_list; /* where a bare name is looked up */
 	pid_t parent;
+	uint64_t odd_signals;
 	int failed;	       /* errno of the step that failed */
 	const char *failed_at; /* its name */
 };
 
-CHILD_SIDE static void reset_signals(void)
+/* The kernel's struct sigaction; SIG_DFL is all zeros. The C library's call refuses its two internal signals, which
+ * whoever was started by its posix_spawn (make is) has ignored (glibc's spawni.c). */
+struct kernel_sigaction {
+	unsigned long words[8];
+};
+
+CHILD_SIDE static long kernel_sigaction(int s, const struct kernel_sigaction *set, struct kernel_sigaction *get)
 {
-	/* The kernel's struct sigaction with SIG_DFL is all zeros. The C library's call refuses its two internal
-	 * signals, which whoever was started by its posix_spawn (make is) has ignored (glibc's spawni.c). */
-	static const unsigned long dfl[8] = {0};
+	return syscall(SYS_rt_sigaction, s, set, get, (NSIG - 1) / 8);
+}
+
+/* Real-time signals that this process was started with other than as by default, one bit each. Nothing here changes
+ * them later, so asking once saves the child half of its calls, while its parent waits. */
+static uint64_t odd_realtime(void)
+{
+	static uint64_t odd;
+	static bool asked;
+
+	for (int s = FIRST_REALTIME; !asked && s < NSIG; s++) {
+		struct kernel_sigaction now = {{0}};
+		if (kernel_sigaction(s, NULL, &now) == 0 && now.words[0] != 0)
+			odd |= UINT64_C(1) << (s - 1);
+	}
+	asked = true;
+	return odd;
+}
+
+CHILD_SIDE static void reset_signals(uint64_t odd)
+{
+	static const struct kernel_sigaction dfl = {{0}};
 
 	for (int s = 1; s < NSIG; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			(void)syscall(SYS_rt_sigaction, s, dfl, NULL, (NSIG - 1) / 8);
+		if (s < FIRST_REALTIME ? s != SIGKILL && s != SIGSTOP : (odd >> (s - 1)) & 1)
+			(void)kernel_sigaction(s, &dfl, NULL);
 	sigset_t none;
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -131,7 +157,7 @@ CHILD_SIDE static int child_main(void *arg)
 	if (o->landlock && syscall(SYS_landlock_restrict_self, o->landlock, 0) < 0)
 		return fail(c, "enter Landlock", errno);
 	(void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-	reset_signals();
+	reset_signals(c->odd_signals);
 	if (strchr(o->file, '/')) {
 		execve(o->file, o->argv, o->envp);
 		return fail(c, "execute", errno);
@@ -149,7 +175,7 @@ static const char *path_of(char *const *envp)
 
 int spawn_start(const struct spawn_opts *o, pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
-	struct child c = {.o = o, .path_list = path_of(o->envp), .parent = getpid()};
+	struct child c = {.o = o, .path_list = path_of(o->envp), .parent = getpid(), .odd_signals = odd_realtime()};
 	char stack[CHILD_STACK] __attribute__((aligned(16)));
 	sigset_t all, old;
 	int pidfd = -1;

@@ -3,6 +3,11 @@
  * Large values stand in files of their own (large.c), so the checkpoint is small, and writing it after every node stays
  * cheap in a long run. "seq" says which events it knows of: what resume finds behind that happened after it.
  *
+ * It is written before the next node starts, unless the latest one is only a moment old: nodes that take less than that
+ * share one, since one for each would cost a third of such a node. A kill loses nothing by that: the node's end is an
+ * event already, and what a killed run has as events behind its checkpoint is taken as done (replay.c). Against a loss
+ * of power the file is synced, a moment later, beside the nodes that run.
+ *
  * The only thing that is done outside the loop's thread is what waits for the disk (store_sync_work). */
 #include "branch.h"
 #include "kinds.h"
@@ -18,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PREVIEW = 2048 };
+enum { PREVIEW = 2048, SAVE_AFTER_MS = 3 };
 
 json_t *checkpoint_show(struct engine *en, const char *node, json_t *value)
 {
@@ -135,6 +140,8 @@ void checkpoint_write(struct engine *en)
 					  .file_sha256 = en->sha256};
 	struct err e = ERR_INIT;
 
+	en->unsaved = en->save_now = false;
+	en->saved_ms = clock_ms();
 	if (store_run_save(en->run, &s, &e) < 0)
 		not_written(en, &e);
 }
@@ -144,6 +151,17 @@ static void sync_work(uv_work_t *w)
 	struct engine *en = w->data;
 
 	en->sync_errnum = store_sync_work(&en->sync);
+}
+
+static void sync_done(uv_work_t *w, int status);
+
+static void sync_record(struct engine *en)
+{
+	if (en->syncing || !store_run_sync_begin(en->run, &en->sync))
+		return;
+	en->syncing = true;
+	en->sync_work.data = en;
+	(void)uv_queue_work(en->p.loop, &en->sync_work, sync_work, sync_done);
 }
 
 static void sync_done(uv_work_t *w, int status)
@@ -156,15 +174,29 @@ static void sync_done(uv_work_t *w, int status)
 	if (store_run_sync_end(en->run, en->sync_errnum, &e) < 0)
 		not_written(en, &e);
 	else if (en->phase == PHASE_RUNNING)
-		checkpoint_sync(en);
+		sync_record(en);
 	engine_check_end(en);
 }
 
-void checkpoint_sync(struct engine *en)
+static void on_soon(uv_timer_t *t)
 {
-	if (en->syncing || !store_run_sync_begin(en->run, &en->sync))
+	struct engine *en = t->data;
+
+	if (en->phase != PHASE_RUNNING)
 		return;
-	en->syncing = true;
-	en->sync_work.data = en;
-	(void)uv_queue_work(en->p.loop, &en->sync_work, sync_work, sync_done);
+	if (en->unsaved)
+		checkpoint_write(en);
+	if (en->phase == PHASE_RUNNING)
+		sync_record(en);
+}
+
+void checkpoint_soon(struct engine *en)
+{
+	if (en->phase != PHASE_RUNNING || !en->branches)
+		return;
+	if (en->save_now || (en->unsaved && clock_ms() - en->saved_ms >= SAVE_AFTER_MS))
+		checkpoint_write(en);
+	/* For what is left to write, and to sync. */
+	if (en->phase == PHASE_RUNNING && !uv_is_active((uv_handle_t *)&en->save_soon))
+		(void)uv_timer_start(&en->save_soon, on_soon, SAVE_AFTER_MS, 0);
 }

@@ -153,7 +153,9 @@ static void open_handles(struct engine *en)
 		(void)uv_timer_init(en->p.loop, &en->timers[i]);
 		en->timers[i].data = en;
 	}
-	en->handles = 1 + ARRAY_LEN(en->timers);
+	(void)uv_timer_init(en->p.loop, &en->save_soon);
+	en->save_soon.data = en;
+	en->handles = 2 + ARRAY_LEN(en->timers);
 }
 
 static int exit_code_of(const struct engine *en)
@@ -183,6 +185,7 @@ static void on_closed(uv_handle_t *h)
 void engine_close(struct engine *en)
 {
 	uv_close((uv_handle_t *)&en->idle, on_closed);
+	uv_close((uv_handle_t *)&en->save_soon, on_closed);
 	for (size_t i = 0; i < ARRAY_LEN(en->timers); i++)
 		uv_close((uv_handle_t *)&en->timers[i], on_closed);
 }

@@ -102,15 +102,18 @@ struct engine {
 	struct budget budgets[N_BUDGETS];
 	uv_timer_t timers[2]; /* BUDGET_DURATION, BUDGET_TIMEOUT */
 	uv_idle_t idle;	      /* work that waits for its turn on the loop */
-	uv_work_t sync_work;  /* the fsync of a checkpoint */
+	uv_timer_t save_soon; /* until the next checkpoint is written */
+	uv_work_t sync_work;  /* its fsync */
 	struct store_sync sync;
 	int sync_errnum;
 	bool syncing; /* it is under way: its fields are the worker's */
 	bool pumping;
-	bool unsaved;	       /* a node ended since the latest checkpoint */
+	bool unsaved;	       /* something happened since the latest checkpoint */
+	bool save_now;	       /* which events do not tell, or which somebody waits for */
 	bool replaying;	       /* what the tail tells is being done again, so its events are not written again */
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
+	uint64_t saved_ms;   /* when the latest checkpoint was written */
 	uint64_t earlier_ms; /* what the run took before it was resumed */
 
 	/* Of a run that goes on. */

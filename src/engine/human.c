@@ -138,7 +138,7 @@ static void ask_first(struct engine *en, struct branch *b, const char *instructi
 	if (write_interaction(en, b, file, NULL) < 0)
 		return;
 	engine_emit(en, "human_input_requested", b->id, b->node->name.s, json_incref(q));
-	en->unsaved = true;
+	en->unsaved = en->save_now = true;
 	ask(en, b, instructions);
 }
 
@@ -212,7 +212,7 @@ void human_finish(struct engine *en, struct branch *b)
 	b->asked = false;
 	if (!human_is_asked(en->p.file, b->node)) {
 		b->state = BRANCH_READY;
-		en->unsaved = true;
+		en->unsaved = en->save_now = true;
 		return;
 	}
 	json_decref(TAKE_PTR(b->answers));

@@ -33,5 +33,6 @@ json_t *checkpoint_show(struct engine *en, const char *node, json_t *value);
 json_t *checkpoint_build(const struct engine *en);
 /* Writes run.json with a checkpoint, which a kill cannot take away any more; a failure to do so ends the run. */
 void checkpoint_write(struct engine *en);
-/* Begins to make that safe across a power loss, beside the nodes that run; as above. */
-void checkpoint_sync(struct engine *en);
+/* Sees to it that what has happened is in a checkpoint: at once, or when the latest is only milliseconds old, soon. And
+ * that it is safe across a power loss soon after that; as above. */
+void checkpoint_soon(struct engine *en);

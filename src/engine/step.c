@@ -91,14 +91,6 @@ static void emit_started(struct engine *en, const struct branch *b)
 }
 
 /* Writes the checkpoint of what ended since the last one. */
-static void save(struct engine *en)
-{
-	if (!en->unsaved || en->phase != PHASE_RUNNING)
-		return;
-	en->unsaved = false;
-	checkpoint_write(en);
-}
-
 /* Whether what it runs in is up: 1, 0 when it must wait, or -errno. */
 static int need_place(const struct engine *en, const struct branch *b, struct err *e)
 {
@@ -114,7 +106,7 @@ static void step(struct engine *en, struct branch *b)
 	bool instant = is_instant(b->node);
 
 	if (!instant)
-		save(en);
+		checkpoint_soon(en);
 	int r = en->phase == PHASE_RUNNING ? need_place(en, b, &e) : 0;
 	if (r == 0 || en->phase != PHASE_RUNNING || budget_enter(en, b) < 0)
 		return;
@@ -286,10 +278,7 @@ void engine_pump(struct engine *en)
 	for (unsigned i = 0; i < STEPS_IN_A_TURN && en->phase == PHASE_RUNNING && (b = next_ready(en)); i++)
 		step(en, b);
 	en->pumping = false;
-	if (en->branches || en->places[0].isolated)
-		save(en);
-	if (en->branches)
-		checkpoint_sync(en);
+	checkpoint_soon(en);
 	if (en->phase != PHASE_RUNNING)
 		return;
 	if (!en->branches)

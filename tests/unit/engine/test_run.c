@@ -283,12 +283,12 @@ static void test_large_output(void **state)
 	flow_done(&f);
 }
 
-/* The next node already finds the checkpoint of the one before. */
+/* The next node already finds the checkpoint of the one before, when that took its time. */
 static void test_checkpoint_comes_first(void **state)
 {
 	(void)state;
-	static const char text[] = "tool a:\n  command: \"true\"\n"
-				   "tool b:\n  command: `grep -c '\"node_id\": \"a\"' runs/*/run.json`\n"
+	static const char text[] = "tool a:\n  command: \"sleep 0.05\"\n"
+				   "tool b:\n  command: `sleep 0.05; grep -c '\"node_id\": \"a\"' runs/*/run.json`\n"
 				   "tool c:\n  command: `grep -c '\"node_id\": \"b\"' runs/*/run.json`\n"
 				   "workflow w:\n  entry: a\n  a -> b\n  b -> c\n  c -> done\n";
 	struct flow f;
