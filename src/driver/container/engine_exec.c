@@ -235,9 +235,12 @@ static int add_env(struct engine_exec *x, const char *const *env, struct strv *a
 				    "value cannot be handed over safely.");
 			return bad;
 		}
+		const char *eq = strchrnul(*v, '=');
+		auto_free char *name = xstrndup(*v, (size_t)(eq - *v));
 		strv_add(argv, "--env");
-		strv_take(argv, xstrndup(*v, strcspn(*v, "=")));
-		strv_add(own, *v);
+		strv_add(argv, name);
+		/* In place of the host's own of that name: with both there, which one counts is the engine's choice. */
+		strv_set_env(own, name, *eq ? eq + 1 : "");
 	}
 	int r = x->owner->engine->keep_id && getuid() != 0 ? named_file(x) : nameless_file(x);
 	if (r < 0)

@@ -91,7 +91,8 @@ static void on_done(void *arg, const struct exec_status *st)
 
 struct exec_status sandboxed_sh(struct sandboxed *s, const char *command, char *out, size_t size)
 {
-	const char *const argv[] = {"sh", "-c", command, NULL}, *const env[] = {"PATH=/usr/bin:/bin", NULL};
+	const char *const argv[] = {"sh", "-c", command, NULL}, *const path[] = {"PATH=/usr/bin:/bin", NULL};
+	const char *const *env = s->env ? s->env : path;
 	struct shell sh = {0};
 	struct err e = ERR_INIT;
 	struct exec *x;

@@ -15,7 +15,8 @@ struct sandboxed {
 	int listeners[4];
 	size_t n_listeners;
 	struct err why;
-	json_t *events; /* an array that gets [type, data]; NULL: nobody listens */
+	json_t *events;		/* an array that gets [type, data]; NULL: nobody listens */
+	const char *const *env; /* of sandboxed_sh; NULL: a PATH */
 };
 
 /* Starts it and runs the loop until it is ready or lost. Fails the test when sandbox_new does. */

@@ -49,7 +49,8 @@ static const char script[] =
 	"	: >made; echo 0123456789abcdef\n"
 	"	echo 'WARNING: Your kernel does not support memory limit capabilities. Limitation discarded.' >&2 ;;\n"
 	"wait) if [ -e guest-dies ]; then rm guest-dies; else exec sleep 100; fi ;;\n"
-	"exec) while [ \"$1\" != sh ]; do [ \"$1\" != --env-file ] || cp \"$2\" exec-env; shift; done\n"
+	"exec) tr '\\0' '\\n' </proc/$$/environ >exec-own\n"
+	"	while [ \"$1\" != sh ]; do [ \"$1\" != --env-file ] || cp \"$2\" exec-env; shift; done\n"
 	"	c=$(printf %s \"$3\" | sed \"s#/tmp/#$FAKE/#\"); shift 3; exec sh -c \"$c\" \"$@\" ;;\n"
 	"ps) [ ! -e left ] || echo 0123456789abcdef ;;\n"
 	"inspect) case \"$*\" in *State.Running*) [ ! -e made ] || echo true ;; *) cat left ;; esac ;;\n"
@@ -199,6 +200,31 @@ static void test_no_guest(void **state)
 		has(calls, "rm --force iterion-r");
 		tear_down(&f);
 	}
+}
+
+/* A value with a line break goes through the engine's own environment, in place of the host's value of that name. */
+static void test_value_with_a_line_break(void **state)
+{
+	static const char *const env[] = {"PATH=/usr/bin:/bin", "TEST_WORDS=a\nb", NULL};
+	struct fake f;
+
+	(void)state;
+	set_up(&f);
+	put(&f, "image", "");
+	put(&f, "refuse", "exec format error\n");
+	start(&f, false);
+	assert_true(f.s.ready);
+	setenv("TEST_WORDS", "of the host", 1);
+	f.s.env = env;
+	assert_int_equal(sandboxed_sh(&f.s, "true", NULL, 0).code, 0);
+	unsetenv("TEST_WORDS");
+	auto_free char *own = get(&f, "exec-own"), *lines = get(&f, "exec-env"), *calls = get(&f, "calls");
+	has(own, "TEST_WORDS=a\nb\n");
+	assert_null(strstr(own, "of the host"));
+	assert_null(strstr(lines, "TEST_WORDS"));
+	has(calls, "--env TEST_WORDS --env-file");
+	sandboxed_end(&f.s);
+	tear_down(&f);
 }
 
 /* A program that was killed with its whole container was lost, not ended. */
@@ -385,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_no_guest),
+		cmocka_unit_test(test_value_with_a_line_break),
 		cmocka_unit_test(test_container_dies_under_a_program),
 		cmocka_unit_test(test_policy_needs_the_guest),
 		cmocka_unit_test(test_pull_is_told),
