@@ -62,6 +62,13 @@ class Runner:
         except BrokenPipeError:
             pass
 
+    def close_input(self):
+        """What raw could not get rid of is tried again by close."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+
     def send(self, kind, data=None, id=None):
         env = {'type': kind, 'data': data or {}}
         if id is not None:
@@ -132,7 +139,7 @@ class Runner:
                 break
         if env.get('id'):
             self.send('result_ack', {'ok': True}, env['id'])
-        self.process.stdin.close()
+        self.close_input()
         while self.next():
             pass
         assert self.process.wait(LIMIT) == code

@@ -206,7 +206,7 @@ TASK = json.dumps({'type': 'task', 'data': {'user_prompt': 'x'}}).encode()
     (TASK.replace(b'"x"', b'"x","resume_conversation":[{"role":"x"}]'), 'message 0 is malformed'),
     (TASK.replace(b'"x"', b'"x","resume_conversation":[],"resume_pending_tool_use_id":"t"'), 'no open call'),
     (b'{"type":"session_replay","data":{"conversation":[5]}}', 'message 0 is malformed'),
-    (b'{"type":"x","data":{"a":"' + b'a' * (4 << 20) + b'"}}', 'longer than'),
+    pytest.param(b'{"type":"x","data":{"a":"' + b'a' * (4 << 20) + b'"}}', 'longer than', id='a long line'),
 ])
 def test_lines_that_end_the_runner(me, line, says):
     with Runner(me) as r:
@@ -218,7 +218,7 @@ def test_lines_that_end_the_runner(me, line, says):
 def test_an_input_that_ends_inside_a_line(me):
     with Runner(me) as r:
         r.raw(TASK[:20])
-        r.process.stdin.close()
+        r.close_input()
         got = r.next()
         assert got['type'] == 'result' and 'inside a line' in got['data']['error']
         assert r.next() is None and r.process.wait(LIMIT) == 1
@@ -260,7 +260,7 @@ def test_nothing_outlives_the_runner(user, end):
         # The runner, the command and the background one, and two daemons, each with its sleep.
         wait_until(lambda: len(whose.left()) >= 7)
         if end == 'eof':
-            r.process.stdin.close()
+            r.close_input()
             assert r.process.wait(LIMIT) == 1
         elif end == 'closed':
             r.process.stdout.close()
