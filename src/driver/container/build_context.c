@@ -225,14 +225,16 @@ static int by_name(const void *a, const void *b)
 
 static int read_names(int root, const char *folder, struct strv *ret, struct err *e)
 {
-	auto_fd fd = file_open_resolve(root, *folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-				       no_links);
+	int fd = file_open_resolve(root, *folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+				   no_links);
 	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
-	if (!dir)
-		return err_sys(e, fd < 0 ? -fd : errno, "build the image: open the context's folder %s", folder);
-	fd = -1;
+	if (!dir) {
+		int r = err_sys(e, fd < 0 ? -fd : errno, "build the image: open the context's folder %s", folder);
+		close_quietly(fd);
+		return r;
+	}
 	while ((errno = 0, entry = readdir(dir)))
 		if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
 			strv_add(ret, entry->d_name);
