@@ -4,9 +4,10 @@
  * cheap in a long run. "seq" says which events it knows of: what resume finds behind that happened after it.
  *
  * It is written before the next node starts, unless the latest one is only a moment old: nodes that take less than that
- * share one, since one for each would cost a third of such a node. A kill loses nothing by that: the node's end is an
- * event already, and what a killed run has as events behind its checkpoint is taken as done (replay.c). Against a loss
- * of power the file is synced, a moment later, beside the nodes that run.
+ * share one, since one for each would cost a third of such a node (a file made, and a thread woken for the disk). A
+ * kill loses nothing by that: the node's end is an event already, and what a killed run has as events behind its
+ * checkpoint is taken as done (replay.c). Against a loss of power the file is synced at once, beside the nodes that
+ * start next.
  *
  * The only thing that is done outside the loop's thread is what waits for the disk (store_sync_work). */
 #include "branch.h"
@@ -23,7 +24,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PREVIEW = 2048, SAVE_AFTER_MS = 3 };
+enum { PREVIEW = 2048 };
+
+/* The shortest and the longest time from one checkpoint to the next while nodes are quicker than that, and which part
+ * of a run's time may go into writing them: they grow with the number of nodes that have an output. */
+enum { SAVE_AFTER_MS = 10, SAVE_BY_MS = 1000, SAVE_PART = 20 };
 
 json_t *checkpoint_show(struct engine *en, const char *node, json_t *value)
 {
@@ -133,6 +138,7 @@ static void not_written(struct engine *en, struct err *e)
 
 void checkpoint_write(struct engine *en)
 {
+	uint64_t begin = clock_ns();
 	auto_json cp = checkpoint_build(en);
 	const struct store_run_state s = {.status = RUN_RUNNING,
 					  .checkpoint = cp,
@@ -141,9 +147,11 @@ void checkpoint_write(struct engine *en)
 	struct err e = ERR_INIT;
 
 	en->unsaved = en->save_now = false;
-	en->saved_ms = clock_ms();
 	if (store_run_save(en->run, &s, &e) < 0)
 		not_written(en, &e);
+	en->saved_ms = clock_ms();
+	uint64_t pause = (clock_ns() - begin) / 1000000 * SAVE_PART;
+	en->save_after_ms = MIN(MAX(pause, (uint64_t)SAVE_AFTER_MS), (uint64_t)SAVE_BY_MS);
 }
 
 static void sync_work(uv_work_t *w)
@@ -194,9 +202,11 @@ void checkpoint_soon(struct engine *en)
 {
 	if (en->phase != PHASE_RUNNING || !en->branches)
 		return;
-	if (en->save_now || (en->unsaved && clock_ms() - en->saved_ms >= SAVE_AFTER_MS))
+	uint64_t age = clock_ms() - en->saved_ms;
+	if (en->save_now || (en->unsaved && age >= en->save_after_ms))
 		checkpoint_write(en);
-	/* For what is left to write, and to sync. */
-	if (en->phase == PHASE_RUNNING && !uv_is_active((uv_handle_t *)&en->save_soon))
-		(void)uv_timer_start(&en->save_soon, on_soon, SAVE_AFTER_MS, 0);
+	if (en->phase != PHASE_RUNNING)
+		return;
+	/* What was written is synced when the nodes that come next have been started: they need not wait for it. */
+	(void)uv_timer_start(&en->save_soon, on_soon, en->unsaved ? en->save_after_ms - age : 0, 0);
 }

@@ -113,8 +113,9 @@ struct engine {
 	bool replaying;	       /* what the tail tells is being done again, so its events are not written again */
 	const char *last_node; /* that finished; NULL: none yet, so there is no checkpoint */
 	uint64_t started_ms;
-	uint64_t saved_ms;   /* when the latest checkpoint was written */
-	uint64_t earlier_ms; /* what the run took before it was resumed */
+	uint64_t saved_ms;	/* when the latest checkpoint was written */
+	uint64_t save_after_ms; /* how old it must be for the next */
+	uint64_t earlier_ms;	/* what the run took before it was resumed */
 
 	/* Of a run that goes on. */
 	char *was;     /* its status before */

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { ROUNDS_RUN = 61, ROUNDS_SHORT = 101, ROUNDS_CHAIN = 9, CHAIN = 50, FEW = 10, MANY = 200, CROWD_ROUNDS = 3 };
+enum { ROUNDS_RUN = 61, ROUNDS_SHORT = 101, ROUNDS_CHAIN = 25, CHAIN = 50, FEW = 10, MANY = 200, CROWD_ROUNDS = 3 };
 
 /* bubblewrap with the view of the native sandbox. */
 static bool bubblewrap(const struct bench *b, struct strv *l, struct result *ret)
