@@ -180,7 +180,7 @@ static int exec_host(struct sandbox *s, const struct exec_opts *o, exec_done_cb 
 		.envp = env.wanted,
 		.stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
 		.cwd = o->cwd,
-		.new_session = true,
+		.own_group = true,
 		.controlling_tty = o->tty,
 		.death_signal = SIGKILL,
 	};

@@ -166,7 +166,7 @@ int git_start(uv_loop_t *loop, const struct git_command *c, git_done_cb done, vo
 		.envp = c->env.v,
 		.stdio = {in, out, words},
 		.cwd = c->cwd,
-		.new_session = true,
+		.own_group = true,
 	};
 	struct git_job *j = xcalloc(1, sizeof *j);
 	*j = (struct git_job){.done = done, .arg = arg, .pidfd = -1, .out = TAKE_FD(out), .words = TAKE_FD(words)};

@@ -129,7 +129,7 @@ int exec_table_start(struct exec_table *t, const struct frame *f)
 		.envp = env ? env : x.env,
 		.stdio = {own_null(f->fds[0]), own_null(f->fds[1]), own_null(f->fds[2])},
 		.cwd = x.cwd[0] ? x.cwd : NULL,
-		.new_session = true,
+		.own_group = true,
 		.controlling_tty = x.flags & GUEST_EXEC_TTY,
 		.landlock = x.flags & GUEST_EXEC_OVERSEES ? 0 : t->apart,
 	};

@@ -68,7 +68,7 @@ static int start_on_host(struct proc *p, uv_loop_t *loop, const struct exec_opts
 		.envp = env.wanted,
 		.stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
 		.cwd = o->cwd,
-		.new_session = true,
+		.own_group = true,
 		.death_signal = SIGKILL,
 	};
 	int r = spawn_start(&so, &p->pid, &p->pidfd, e);

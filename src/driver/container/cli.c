@@ -229,7 +229,7 @@ static int spawn(struct cli *c, const struct cli_opts *o, struct err *e)
 		.envp = environ,
 		.stdio = {o->stdin_fd, out, err},
 		.cwd = o->cwd,
-		.new_session = true,
+		.own_group = true,
 		.death_signal = SIGKILL,
 	};
 	return spawn_start(&so, &c->pid, &c->pidfd, e);

@@ -295,7 +295,7 @@ static int spawn(struct engine_exec *x, const struct exec_opts *o, struct err *e
 		.argv = argv.v,
 		.envp = own.v,
 		.stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
-		.new_session = true,
+		.own_group = true,
 		.controlling_tty = o->tty,
 		.death_signal = SIGKILL,
 	};

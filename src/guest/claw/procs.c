@@ -50,7 +50,7 @@ struct proc *procs_start(struct procs *p, const struct spawn_opts *o, const stru
 	struct spawn_opts own = *o;
 	pid_t pid;
 
-	own.new_session = true;
+	own.own_group = true;
 	own.death_signal = SIGKILL;
 	return spawn_start(&own, &pid, NULL, e) < 0 ? NULL : procs_add(p, pid, cb, arg);
 }

@@ -252,22 +252,66 @@ static void test_signals_are_default(void **state)
 	assert_string_equal(seen, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 }
 
-static void test_session(void **state)
+/* What a shell is: its id, session, group, and whether it has a terminal. */
+#define SHOW_PLACE "cut -d' ' -f1,5,6 /proc/$$/stat; if (: </dev/tty) 2>/dev/null; then echo tty; else echo none; fi"
+
+struct place {
+	int pid, pgid, sid;
+	char tty[8];
+};
+
+static struct place place_of(struct spawn_opts o)
+{
+	struct spawn_status st;
+	struct place p = {0};
+	auto_free char *seen = output_of(SHOW_PLACE, o, &st);
+
+	/* cppcheck-suppress invalidscanf: three numbers and a word of our own command */
+	assert_int_equal(sscanf(seen, "%d %d %d %7s", &p.pid, &p.pgid, &p.sid, p.tty), 4);
+	return p;
+}
+
+static void check_own_group(void)
+{
+	struct place p = place_of((struct spawn_opts){.own_group = true});
+
+	assert_true(p.pid > 0 && p.pid == p.pgid && p.sid == getsid(0));
+	assert_string_equal(p.tty, "none");
+}
+
+static void test_own_group(void **state)
+{
+	(void)state;
+	int main_side, tty, status;
+
+	check_own_group();
+	/* Also where the caller has a terminal, which it keeps. */
+	assert_int_equal(openpty(&main_side, &tty, NULL, NULL, NULL), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setsid() < 0 || ioctl(tty, TIOCSCTTY, 0) < 0)
+			_exit(2);
+		assert_string_equal(place_of((struct spawn_opts){0}).tty, "tty");
+		check_own_group();
+		assert_string_equal(place_of((struct spawn_opts){0}).tty, "tty");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(tty);
+	close(main_side);
+}
+
+static void test_controlling_tty(void **state)
 {
 	(void)state;
 	struct spawn_status st;
 	int main_side, tty;
 
-	auto_free char *own = output_of("ps -o pid=,sid=,pgid= -p $$ 2>/dev/null || cut -d' ' -f1,6,5 /proc/$$/stat",
-					(struct spawn_opts){.new_session = true}, &st);
-	int pid = 0, sid = 0, pgid = 0;
-	/* cppcheck-suppress invalidscanf: three numbers of our own command */
-	assert_int_equal(sscanf(own, "%d %d %d", &pid, &sid, &pgid), 3);
-	assert_true(pid > 0 && pid == sid && pid == pgid);
 	assert_int_equal(openpty(&main_side, &tty, NULL, NULL, NULL), 0);
-	auto_free char *name = output_of(
-		"ls -l /dev/tty >/dev/null && exec 3</dev/tty && tty",
-		(struct spawn_opts){.new_session = true, .controlling_tty = true, .stdio = {tty, -1, -1}}, &st);
+	auto_free char *name =
+		output_of("ls -l /dev/tty >/dev/null && exec 3</dev/tty && tty",
+			  (struct spawn_opts){.own_group = true, .controlling_tty = true, .stdio = {tty, -1, -1}}, &st);
 	assert_int_equal(st.code, 0);
 	assert_true(str_starts(name, "/dev/pts/"));
 	close(tty);
@@ -359,7 +403,8 @@ int main(void)
 		cmocka_unit_test(test_no_descriptor_leaks),
 		cmocka_unit_test(test_stdio_permutations),
 		cmocka_unit_test(test_signals_are_default),
-		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_own_group),
+		cmocka_unit_test(test_controlling_tty),
 		cmocka_unit_test(test_cwd_and_env),
 		cmocka_unit_test(test_too_big),
 		cmocka_unit_test(test_death_signal),

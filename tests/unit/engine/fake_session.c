@@ -172,7 +172,7 @@ int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done
 		.envp = env.wanted,
 		.stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
 		.cwd = o->cwd ? o->cwd : s->p.workspace,
-		.new_session = true,
+		.own_group = true,
 		.death_signal = SIGKILL,
 	};
 	struct exec *x = xcalloc(1, sizeof *x);

@@ -15,9 +15,9 @@ struct spawn_opts {
 	int stdio[3];
 	/* Working folder, or NULL to keep the caller's. */
 	const char *cwd;
-	/* setsid: signals to -pid reach the whole session's first process group. */
-	bool new_session;
-	/* With new_session: stdio[0] becomes the controlling terminal. */
+	/* A process group of its own, which signals to -pid reach, and no controlling terminal. */
+	bool own_group;
+	/* That in a session of its own, and stdio[0] becomes the controlling terminal. */
 	bool controlling_tty;
 	/* A Landlock ruleset that it enters (landlock_restrict_self(2); no_new_privs must be set), 0 for none. */
 	int landlock;
