@@ -28,7 +28,7 @@ enum { PREVIEW = 2048 };
 
 /* The shortest and the longest time from one checkpoint to the next while nodes are quicker than that, and which part
  * of a run's time may go into writing them: they grow with the number of nodes that have an output. */
-enum { SAVE_AFTER_MS = 10, SAVE_BY_MS = 1000, SAVE_PART = 20 };
+enum { SAVE_AFTER_MS = 20, SAVE_BY_MS = 1000, SAVE_PART = 20 };
 
 json_t *checkpoint_show(struct engine *en, const char *node, json_t *value)
 {
