@@ -4,7 +4,7 @@
  * connections, and a run that needs none pays nothing. */
 #include "run.h"
 
-#include "http/http.h"
+#include <http/http.h>
 #include "mcp/life.h"
 
 #include <base/mem.h>

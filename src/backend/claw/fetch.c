@@ -7,7 +7,7 @@
  * of the user (no cookie, no key) goes along. */
 #include "fetch.h"
 
-#include "http/http.h"
+#include <http/http.h>
 #include "html.h"
 
 #include <base/buf.h>

@@ -3,7 +3,7 @@
  * texts go on to the runner as they come; the whole message follows at the end. */
 #include "claw.h"
 
-#include "http/http.h"
+#include <http/http.h>
 #include "run.h"
 
 #include <base/cleanup.h>

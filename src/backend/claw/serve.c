@@ -5,7 +5,7 @@
  * understand each other. A result comes once: what follows is an error, unless this side asked for another one. */
 #include "claw.h"
 
-#include "http/http.h"
+#include <http/http.h>
 
 #include <base/clock.h>
 #include <base/json.h>

@@ -7,7 +7,7 @@
 #include "call.h"
 
 #include "agent/retry.h"
-#include "http/http.h"
+#include <http/http.h>
 
 #include <base/buf.h>
 #include <base/cleanup.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "link.h"
-#include "../http/http.h"
+#include <http/http.h>
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
  * share its place (site.c); each place has its own, since two sandboxes have nothing to do with each other. */
 #include "mcp_priv.h"
 #include "names.h"
-#include "../http/http.h"
+#include <http/http.h>
 #include "../run.h"
 
 #include <base/err.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "http_server.h"
-#include "http/http.h"
+#include <http/http.h>
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>

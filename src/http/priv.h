@@ -2,7 +2,7 @@
 #pragma once
 
 #include "curl.h"
-#include "http.h"
+#include <http/http.h>
 
 #include <base/err.h>
 #include <base/str.h>

@@ -1,4 +1,4 @@
-/* HTTP and HTTPS on the run's loop, for what backends ask of providers, tool servers and the web. */
+/* HTTP and HTTPS on the run's loop, for what is asked of model providers, tool servers, registries and the web. */
 #pragma once
 
 #include <stdbool.h>
