@@ -1,8 +1,9 @@
 /* `resume`: goes on with a run of the store.
  *
  * What the run was started with comes from its record: file, workspace, variables, and where its nodes ran. A run that
- * was sandboxed by a flag must not go on without one because the flag was not given again, so the recorded mode and
- * driver stand in for flags that are missing; what the workflow's own block said is simply read again. */
+ * was sandboxed by a flag must not go on without one because the flag was not given again, so the flags and variables
+ * of then stand in for flags that are missing (run_note.c); what the workflow's own blocks said is simply read again.
+ */
 #include "commands.h"
 #include "network_flags.h"
 #include "node_sandboxes.h"
@@ -10,6 +11,7 @@
 #include "place.h"
 #include "run_choice.h"
 #include "run_engine.h"
+#include "run_note.h"
 #include "sandbox_flags.h"
 #include "workflow.h"
 
@@ -37,23 +39,6 @@ struct resume_opts {
 	struct sandbox_flags sandbox;
 };
 
-/* The flags that the user gave, and for those that are missing what the run had, unless its block said it, or nobody:
- * "none" as a flag would have a say against the blocks of nodes. */
-static struct sandbox_flags sandbox_of(const struct resume_opts *o, const json_t *record)
-{
-	const json_t *was = json_object_get(record, "sandbox");
-	const char *mode = json_get_str(was, "mode"), *source = json_get_str(was, "source");
-	struct sandbox_flags f = o->sandbox;
-
-	if (!mode || !source || str_starts(source, "workflow") || str_eq(source, "default"))
-		return f;
-	if (!f.mode)
-		f.mode = mode;
-	if (!f.driver && !str_eq(mode, "none"))
-		f.driver = json_get_str(was, "driver");
-	return f;
-}
-
 static int choose_run(const struct resume_opts *o, const char *store, char **ret_id, struct err *e)
 {
 	if ((o->run_id != NULL) != o->last)
@@ -64,6 +49,33 @@ static int choose_run(const struct resume_opts *o, const char *store, char **ret
 	return r;
 }
 
+/* The run's sandboxes, as its command line said and as this one does. */
+static int resolve_sandboxes(const struct sandbox_flags *given, const struct run_noted *was, const struct workflow *w,
+			     const char *workspace, struct sandbox_choice *ret, struct node_sandboxes *ret_nodes,
+			     struct err *e)
+{
+	struct sandbox_flags flags = *given;
+
+	if (!flags.driver)
+		flags.driver = was->main_driver;
+	int r = sandbox_flags_resolve(&flags, NULL, w->file, workspace, ret, e);
+	return r < 0 ? r : node_sandboxes_resolve(given, w->file, was->drivers, workspace, ret_nodes, e);
+}
+
+static int find_record(const struct resume_opts *o, char **ret_store, char **ret_id, json_t **ret, struct err *e)
+{
+	int r = network_flags_check_resolve(&o->resolve, e);
+
+	if (r == 0)
+		r = place_store_here(o->store_dir, ret_store, e);
+	if (r == 0)
+		r = choose_run(o, *ret_store, ret_id, e);
+	if (r < 0)
+		return r;
+	*ret = store_read_run(*ret_store, *ret_id, e);
+	return *ret ? 0 : -EPROTO;
+}
+
 static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err *e)
 {
 	const struct resume_opts *o = inv->options;
@@ -71,31 +83,25 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 	auto_free char *store = NULL, *id = NULL, *workspace = NULL;
 	auto_json record = NULL;
 	auto_workflow w = {0};
+	auto_run_noted was = {.opts = {.timeout_ms = o->timeout_ms, .sandbox = o->sandbox}};
 	auto_sandbox_choice sandbox = {0};
 	auto_node_sandboxes nodes = {0};
 
-	int r = network_flags_check_resolve(&o->resolve, e);
-	if (r == 0)
-		r = place_store_here(o->store_dir, &store, e);
-	if (r == 0)
-		r = choose_run(o, store, &id, e);
+	int r = find_record(o, &store, &id, &record, e);
 	if (r < 0)
 		return r;
-	record = store_read_run(store, id, e);
-	if (!record)
-		return -EPROTO;
+	for (size_t i = 0; i < o->resolve.n; i++)
+		strv_add(&was.opts.resolve, o->resolve.v[i]);
+	run_noted_fill(&was, record);
 	const char *path = json_get_str(record, "file_path");
 	if (!path)
 		path = json_get_str(record, "file");
 	r = place_workspace(json_get_str(record, "workspace"), &workspace, e);
 	if (r == 0)
 		r = workflow_load_run(path ? path : "", workspace, store, id, &w, e);
-	struct sandbox_flags flags = sandbox_of(o, record);
-	flags.project = w.project;
+	was.opts.sandbox.project = w.project;
 	if (r == 0)
-		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
-	if (r == 0)
-		r = node_sandboxes_resolve(&flags, w.file, workspace, &nodes, e);
+		r = resolve_sandboxes(&was.opts.sandbox, &was, &w, workspace, &sandbox, &nodes, e);
 	if (r < 0)
 		return r;
 	const struct engine_params p = {
@@ -114,8 +120,12 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 		.force = o->force,
 		.answers = (const char *const *)o->answers.v,
 		.host_env = (const char *const *)environ,
-		.resolve = (const char *const *)o->resolve.v,
-		.timeout_ms = o->timeout_ms,
+		.resolve = (const char *const *)was.opts.resolve.v,
+		.timeout_ms = was.opts.timeout_ms,
+		.branch_name = was.opts.branch_name,
+		.merge_into = was.opts.merge_into,
+		.merge_strategy = was.opts.merge_strategy,
+		.auto_merge = was.opts.auto_merge,
 	};
 	return run_engine(&p, &show, e);
 }
@@ -199,7 +209,8 @@ const struct command command_resume = {
 	.about = "A run that failed, was cancelled, or whose process was killed goes on at the nodes that were under "
 		 "way; "
 		 "nodes that have finished are not run again. It runs in the workspace and with the variables of "
-		 "before, and in the same kind of sandbox unless a flag says otherwise.",
+		 "before, and with the flags of `run` for the sandbox and the merge, --resolve and --timeout (counted "
+		 "anew), as they were given then, where they are not given again.",
 	.examples = examples,
 	.exits = exits,
 	.options = options,

@@ -7,6 +7,7 @@
 #include "output.h"
 #include "place.h"
 #include "run_engine.h"
+#include "run_note.h"
 #include "run_opts.h"
 #include "sandbox_doctor.h"
 #include "workflow.h"
@@ -15,6 +16,7 @@
 #include <base/clock.h>
 #include <base/err.h>
 #include <base/id.h>
+#include <base/json.h>
 #include <engine/engine.h>
 
 #include <errno.h>
@@ -65,13 +67,14 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 	if (r == 0)
 		r = sandbox_flags_resolve(&flags, NULL, w.file, workspace, &sandbox, e);
 	if (r == 0)
-		r = node_sandboxes_resolve(&flags, w.file, workspace, &nodes, e);
+		r = node_sandboxes_resolve(&flags, w.file, NULL, workspace, &nodes, e);
 	const struct preflight_request checks = {
 		.flags = &flags, .file = w.file, .choice = &sandbox, .workspace = workspace, .store_dir = store};
 	if (r == 0)
 		r = sandbox_preflight(&checks, e);
 	if (r < 0)
 		return r;
+	auto_json note = run_note(o);
 	const struct engine_params p = {
 		.loop = loop,
 		.file = w.file,
@@ -91,6 +94,7 @@ static int run_on_loop(const struct invocation *inv, uv_loop_t *loop, struct err
 		.host_env = (const char *const *)environ,
 		.resolve = (const char *const *)o->resolve.v,
 		.timeout_ms = o->timeout_ms,
+		.options = note,
 		.branch_name = o->branch_name,
 		.merge_into = o->merge_into,
 		.merge_strategy = o->merge_strategy,

@@ -2,13 +2,14 @@
  * and which nodes share a sandbox is the engine's to find out. */
 #include "node_sandboxes.h"
 
+#include <base/json.h>
 #include <base/mem.h>
 #include <dsl/ast.h>
 
 #include <stdlib.h>
 
-int node_sandboxes_resolve(const struct sandbox_flags *f, const struct dsl_file *file, const char *workspace,
-			   struct node_sandboxes *ret, struct err *e)
+int node_sandboxes_resolve(const struct sandbox_flags *f, const struct dsl_file *file, const json_t *drivers,
+			   const char *workspace, struct node_sandboxes *ret, struct err *e)
 {
 	size_t n = 0;
 
@@ -22,7 +23,10 @@ int node_sandboxes_resolve(const struct sandbox_flags *f, const struct dsl_file 
 		if (!file->nodes[i]->sandbox)
 			continue;
 		struct sandbox_choice *c = &ret->choices[ret->n_choices++];
-		int r = sandbox_flags_resolve_node(f, file, file->nodes[i], workspace, c, e);
+		struct sandbox_flags flags = *f;
+		if (!flags.driver)
+			flags.driver = json_get_str(drivers, file->nodes[i]->name.s);
+		int r = sandbox_flags_resolve_node(&flags, file, file->nodes[i], workspace, c, e);
 		if (r < 0)
 			return r;
 		ret->v[i] = (struct engine_sandbox){.spec = &c->resolved.spec, .driver = c->driver};

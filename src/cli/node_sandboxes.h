@@ -4,6 +4,7 @@
 #include "sandbox_flags.h"
 
 #include <engine/engine.h>
+#include <jansson.h>
 
 struct node_sandboxes {
 	struct sandbox_choice *choices;
@@ -12,8 +13,10 @@ struct node_sandboxes {
 };
 
 /* What these flags, the file's blocks and the environment come to for each node that has one: all are resolved and
- * checked before anything starts. Returns 0 or -errno; the caller calls node_sandboxes_done in any case. */
-int node_sandboxes_resolve(const struct sandbox_flags *f, const struct dsl_file *file, const char *workspace,
-			   struct node_sandboxes *ret, struct err *e) __attribute__((warn_unused_result));
+ * checked before anything starts. drivers (NULL: none): by node, which one is meant when nobody asks for one. Returns 0
+ * or -errno; the caller calls node_sandboxes_done in any case. */
+int node_sandboxes_resolve(const struct sandbox_flags *f, const struct dsl_file *file, const json_t *drivers,
+			   const char *workspace, struct node_sandboxes *ret, struct err *e)
+	__attribute__((warn_unused_result));
 void node_sandboxes_done(struct node_sandboxes *s);
 #define auto_node_sandboxes __attribute__((cleanup(node_sandboxes_done))) struct node_sandboxes

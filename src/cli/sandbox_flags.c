@@ -129,9 +129,28 @@ static int load_devcontainer(const struct sandbox_flags *f, const struct sandbox
 				 in->workflow ? in->workflow->spec.workspace_folder : NULL, ret, ret_there, e);
 }
 
+static const char *set_in_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+struct sandbox_env sandbox_env_now(void)
+{
+	return (struct sandbox_env){
+		.mode = set_in_env("ITERION_SANDBOX_DEFAULT"),
+		.host_state = set_in_env("ITERION_SANDBOX_HOST_STATE"),
+		.driver = set_in_env("ITERION_SANDBOX_DRIVER"),
+		.default_image = set_in_env("ITERION_SANDBOX_DEFAULT_IMAGE"),
+	};
+}
+
 /* What flags and environment say. */
 static struct sandbox_inputs inputs(const struct sandbox_flags *f, const char *builtin_image)
 {
+	const struct sandbox_env env = f->env ? *f->env : sandbox_env_now();
+
 	return (struct sandbox_inputs){
 		.flag =
 			{
@@ -142,10 +161,10 @@ static struct sandbox_inputs inputs(const struct sandbox_flags *f, const char *b
 			},
 		.env =
 			{
-				.mode = getenv("ITERION_SANDBOX_DEFAULT"),
-				.host_state = getenv("ITERION_SANDBOX_HOST_STATE"),
-				.driver = getenv("ITERION_SANDBOX_DRIVER"),
-				.default_image = getenv("ITERION_SANDBOX_DEFAULT_IMAGE"),
+				.mode = env.mode,
+				.host_state = env.host_state,
+				.driver = env.driver,
+				.default_image = env.default_image,
 			},
 		.builtin_image = builtin_image,
 	};

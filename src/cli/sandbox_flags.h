@@ -10,13 +10,24 @@ struct dsl_node;
 struct err;
 struct network_flags;
 
+/* What the environment says; NULL: not set. */
+struct sandbox_env {
+	const char *mode;	   /* ITERION_SANDBOX_DEFAULT */
+	const char *host_state;	   /* ITERION_SANDBOX_HOST_STATE */
+	const char *driver;	   /* ITERION_SANDBOX_DRIVER */
+	const char *default_image; /* ITERION_SANDBOX_DEFAULT_IMAGE */
+};
+/* This process's own; an empty variable counts as not set. */
+struct sandbox_env sandbox_env_now(void);
+
 struct sandbox_flags {
-	const char *mode;	   /* NULL: not given */
-	const char *driver;	   /* NULL: not given */
-	const char *host_state;	   /* NULL: not given */
-	const char *devcontainer;  /* NULL: not given */
-	const char *default_image; /* NULL: not given */
-	const char *project;	   /* what blocks mean by the workspace (no flag); NULL: the workspace itself */
+	const char *mode;	       /* NULL: not given */
+	const char *driver;	       /* NULL: not given */
+	const char *host_state;	       /* NULL: not given */
+	const char *devcontainer;      /* NULL: not given */
+	const char *default_image;     /* NULL: not given */
+	const struct sandbox_env *env; /* NULL: this process's own */
+	const char *project;	       /* what blocks mean by the workspace (no flag); NULL: the workspace itself */
 };
 
 extern const char *const sandbox_mode_words[];

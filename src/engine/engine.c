@@ -190,6 +190,19 @@ void engine_close(struct engine *en)
 		uv_close((uv_handle_t *)&en->timers[i], on_closed);
 }
 
+/* The drivers of nodes' own sandboxes; who runs unsandboxed has none. */
+static json_t *node_drivers(const struct engine *en)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; en->p.node_sandboxes && i < en->p.file->n_nodes; i++) {
+		const struct engine_sandbox *s = &en->p.node_sandboxes[i];
+		if (s->spec && s->spec->mode != SANDBOX_NONE && !str_eq(s->driver, "noop"))
+			json_put_str(o, en->p.file->nodes[i]->name.s, s->driver);
+	}
+	return o;
+}
+
 /* What resume must know to run the same nodes in the same kind of place. */
 static json_t *sandbox_note(const struct engine *en)
 {
@@ -198,6 +211,7 @@ static json_t *sandbox_note(const struct engine *en)
 	json_put_str(o, "mode", sandbox_mode_name(en->p.sandbox->mode));
 	json_put_str(o, "source", en->p.sandbox->mode_source);
 	json_put_str(o, "driver", en->p.driver);
+	json_put(o, "nodes", node_drivers(en));
 	return o;
 }
 
@@ -216,6 +230,7 @@ static int create_run(struct engine *en, struct err *e)
 		.workspace = en->p.workspace,
 		.inputs = en->vars,
 		.sandbox = sandbox,
+		.options = en->p.options,
 		.attachments = en->given.v,
 		.n_attachments = en->given.n,
 	};

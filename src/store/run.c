@@ -159,6 +159,8 @@ static json_t *new_record(const struct store_run_params *p)
 	json_put_str(j, "status", run_status_name(RUN_RUNNING));
 	if (p->sandbox)
 		json_put(j, "sandbox", json_incref(p->sandbox));
+	if (p->options)
+		json_put(j, "options", json_incref(p->options));
 	json_put(j, "inputs", p->inputs ? json_incref(p->inputs) : json_object());
 	write_timestamp(j, "created_at");
 	json_put(j, "updated_at", json_incref(json_object_get(j, "created_at")));

@@ -297,6 +297,92 @@ def test_sandbox_is_kept(me):
     assert [e['type'] for e in me.events()].count('sandbox_skipped') == 2
 
 
+BLOCK = '  sandbox:\n    mode: inline\n    network:\n      mode: open\n'
+
+
+def two_in(block, command, a=''):
+    return two(command).replace('tool a:\n', f'tool a:\n{a}').replace('  a -> b', f'{block}  a -> b')
+
+
+@pytest.mark.parametrize('flags, env, again, skipped', [
+    (('--sandbox-driver', 'noop'), {}, (), 2),
+    (('--sandbox-driver', 'noop'), {}, ('--sandbox-driver', 'native'), 1),
+    ((), {'ITERION_SANDBOX_DRIVER': 'noop'}, (), 2),
+])
+def test_driver_is_kept_under_a_block(me, flags, env, again, skipped):
+    """The file says that there is a sandbox, a flag of then who makes it."""
+    me.file('main.bot', two_in(BLOCK, 'test -e good'))
+    me.ok('run', 'main.bot', '--quiet', *flags, env=env, code=1)
+    me.file('good', '')
+    me.ok('resume', '--last', '--quiet', *again)
+    assert [e['type'] for e in me.events()].count('sandbox_skipped') == skipped
+
+
+def test_driver_that_was_found_is_kept(me):
+    """Also of a node's own sandbox: which driver served is not asked anew."""
+    own = '  sandbox:\n    mode: inline\n    env:\n      A: "b"\n'
+    me.file('main.bot', two_in(BLOCK, 'test -e good', own))
+    me.ok('run', 'main.bot', '--quiet', code=1)
+    me.file('good', '')
+    note = json.loads(me.ok('inspect', me.runs()[0], '--json').stdout)['sandbox']
+    assert note['driver'] == 'native' and note['nodes'] == {'a': 'native'}
+    me.ok('resume', '--last', '--quiet')
+    started = [e['data']['driver'] for e in me.events() if e['type'] == 'sandbox_started']
+    assert set(started) == {'native'}
+
+
+def test_variables_keep_their_weight(me):
+    """What a variable said then is not put over a block now, and what one says now does not matter."""
+    me.file('main.bot', two_in(BLOCK, 'test -e good'))
+    me.ok('run', 'main.bot', '--quiet', '--sandbox-driver', 'native', env={'ITERION_SANDBOX_DEFAULT': 'none'}, code=1)
+    me.file('good', '')
+    me.ok('resume', '--last', '--quiet', env={'ITERION_SANDBOX_DRIVER': 'noop'})
+    types = [e['type'] for e in me.events()]
+    assert types.count('sandbox_started') == 2 and 'sandbox_skipped' not in types
+
+
+@pytest.mark.parametrize('again, enabled', [((), [False, False]), (('--sandbox-host-state', 'auto'), [False, True])])
+def test_host_state_is_kept(me, again, enabled):
+    me.folder('home', '.claude')
+    me.file('main.bot', two_in(BLOCK, 'test -e good'))
+    me.ok('run', 'main.bot', '--quiet', '--sandbox-driver', 'native', '--sandbox-host-state', 'none', code=1)
+    me.file('good', '')
+    me.ok('resume', '--last', '--quiet', *again)
+    assert [e['data']['enabled'] for e in me.events() if e['type'] == 'sandbox_host_state_mounted'] == enabled
+
+
+def test_devcontainer_is_kept(me):
+    """By the folder that it was named in."""
+    me.folder('workspace', 'etc')
+    me.file('etc/dev.json', '{"containerEnv": {"A": "b"}}')
+    me.file('main.bot', two('test -e good'))
+    me.ok('run', '../main.bot', '--quiet', '--sandbox', 'auto', '--sandbox-driver', 'noop', '--devcontainer', 'dev.json',
+          '--workspace', '..', cwd=os.path.join(me.workspace, 'etc'), code=1)
+    me.file('good', '')
+    os.unlink(os.path.join(me.workspace, 'etc', 'dev.json'))
+    me.fails('resume', '--last', '--quiet', code=2, says=os.path.join(me.workspace, 'etc', 'dev.json'))
+    me.ok('resume', '--last', '--quiet', '--devcontainer', 'none')
+
+
+def test_default_image_is_kept(me):
+    me.file('main.bot', two('test -e good'))
+    me.ok('run', 'main.bot', *FLAGS, '--sandbox-default-image', 'img.example/y:2', code=1)
+    p = me.ok('resume', '--last', '--quiet', '--sandbox', 'auto', '--sandbox-driver', 'native', code=1)
+    assert 'cannot give image, which cli flag --sandbox-default-image asks for' in p.stderr
+
+
+@pytest.mark.parametrize('again, code', [((), 1), (('--timeout', '1h'), 0)])
+def test_timeout_is_kept(me, again, code):
+    """Each go has the whole of it."""
+    me.file('main.bot', two('test -e good || exit 3; test -e quick || sleep 30'))
+    me.ok('run', 'main.bot', *FLAGS, '--timeout', '800ms' if not again else '1s', code=1)
+    me.file('good', '')
+    if again:
+        me.file('quick', '')
+    p = me.ok('resume', '--last', *FLAGS, *again, code=code)
+    assert code == 0 or 'its limit timeout' in p.stderr
+
+
 def test_variables_and_large_outputs(user):
     user.file('main.bot', '''vars:
   who: string = "nobody"
