@@ -65,11 +65,8 @@ void groups_free(struct engine *en);
 /* --- graph.c --- */
 
 /* Marks (1, by node index) everything that can be reached from a node, itself included, without passing through
- * avoid (NULL: none). */
-void graph_mark(const struct dsl_file *f, const struct dsl_node *from, const struct dsl_node *avoid,
-		unsigned char *marks);
-bool graph_reaches(const struct dsl_file *f, const struct dsl_node *from, const struct dsl_node *to,
-		   const struct dsl_node *avoid);
+ * avoid (NULL: none). What is marked already is not walked again. */
+void graph_mark(const struct dsl_node *from, const struct dsl_node *avoid, unsigned char *marks);
 
 /* --- edge.c --- */
 

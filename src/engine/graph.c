@@ -5,17 +5,16 @@
 #include <base/mem.h>
 
 #include <stdlib.h>
-#include <string.h>
 
-void graph_mark(const struct dsl_file *f, const struct dsl_node *from, const struct dsl_node *avoid,
-		unsigned char *marks)
+void graph_mark(const struct dsl_node *from, const struct dsl_node *avoid, unsigned char *marks)
 {
-	auto_free const struct dsl_node **stack = xcalloc(f->n_nodes + 1, sizeof *stack);
-	size_t n = 0;
+	auto_free const struct dsl_node **stack = NULL;
+	size_t n = 0, cap = 0;
 
 	if (from == avoid || marks[from->index])
 		return;
 	marks[from->index] = 1;
+	stack = grow_array(stack, n, &cap, sizeof *stack);
 	stack[n++] = from;
 	while (n > 0) {
 		const struct dsl_node *node = stack[--n];
@@ -24,16 +23,8 @@ void graph_mark(const struct dsl_file *f, const struct dsl_node *from, const str
 			if (!next || next == avoid || marks[next->index])
 				continue;
 			marks[next->index] = 1;
+			stack = grow_array(stack, n, &cap, sizeof *stack);
 			stack[n++] = next;
 		}
 	}
-}
-
-bool graph_reaches(const struct dsl_file *f, const struct dsl_node *from, const struct dsl_node *to,
-		   const struct dsl_node *avoid)
-{
-	auto_free unsigned char *marks = xcalloc(f->n_nodes, 1);
-
-	graph_mark(f, from, avoid, marks);
-	return marks[to->index];
 }

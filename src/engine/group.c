@@ -54,7 +54,7 @@ static unsigned char *find_joins(const struct dsl_file *f, const struct dsl_node
 	for (size_t i = 0; i < router->n_out; i++) {
 		auto_free unsigned char *marks = xcalloc(f->n_nodes, 1);
 		if (router->out[i]->dst)
-			graph_mark(f, router->out[i]->dst, router, marks);
+			graph_mark(router->out[i]->dst, router, marks);
 		for (size_t k = 0; k < f->n_nodes; k++) {
 			joins[k] |= marks[k] & seen[k];
 			seen[k] |= marks[k];
@@ -77,7 +77,7 @@ bool group_tolerates(struct engine *en, struct group *g, const struct dsl_node *
 	const struct dsl_file *f = en->p.file;
 	auto_free unsigned char *ahead = xcalloc(f->n_nodes, 1);
 
-	graph_mark(f, node, g->router, ahead);
+	graph_mark(node, g->router, ahead);
 	for (size_t i = 0; i < f->n_nodes; i++)
 		if (ahead[i] && f->nodes[i] != node && f->nodes[i]->await.v == DSL_BEST_EFFORT &&
 		    group_is_join(en, g, f->nodes[i]))
@@ -85,24 +85,44 @@ bool group_tolerates(struct engine *en, struct group *g, const struct dsl_node *
 	return false;
 }
 
-static bool can_still_come(const struct engine *en, const struct group *g, const struct dsl_node *join)
+/* The first arrival, from the one at `from` on, whose join is not marked; g->n when all are. */
+static size_t skip_marked(const struct group *g, size_t from, const unsigned char *marks)
 {
-	for (const struct branch *b = en->branches; b; b = b->next)
-		if (b->group == g && graph_reaches(en->p.file, b->node, join, g->router))
-			return true;
-	for (size_t i = 0; i < g->n; i++)
-		if (g->arrivals[i].node != join && graph_reaches(en->p.file, g->arrivals[i].node, join, g->router))
-			return true;
-	return false;
+	while (from < g->n && marks[g->arrivals[from].node->index])
+		from++;
+	return from;
+}
+
+/* Whether another waiting join can come to this one. */
+static bool waits_for_another(const struct engine *en, const struct group *g, const struct dsl_node *join)
+{
+	auto_free unsigned char *marks = xcalloc(en->p.file->n_nodes, 1);
+
+	for (size_t i = 0; i < g->n && !marks[join->index]; i++)
+		if (g->arrivals[i].node != join)
+			graph_mark(g->arrivals[i].node, g->router, marks);
+	return marks[join->index];
 }
 
 /* The first join that has all it will get; NULL: none. With nobody under way, joins that wait for each other (a cycle)
- * begin with the first. */
+ * begin with the first. Mostly one branch that is under way is enough to see that all must wait, and the walk stops
+ * there: this is asked whenever one of thousands of branches ends. */
 static const struct dsl_node *find_ready(const struct engine *en, const struct group *g)
 {
-	for (size_t i = 0; i < g->n; i++)
-		if (!can_still_come(en, g, g->arrivals[i].node))
+	auto_free unsigned char *marks = xcalloc(en->p.file->n_nodes, 1);
+	size_t first = 0;
+
+	for (const struct branch *b = en->branches; b && first < g->n; b = b->next) {
+		if (b->group != g)
+			continue;
+		graph_mark(b->node, g->router, marks);
+		first = skip_marked(g, first, marks);
+	}
+	for (size_t i = first; i < g->n; i = skip_marked(g, i, marks)) {
+		if (!waits_for_another(en, g, g->arrivals[i].node))
 			return g->arrivals[i].node;
+		marks[g->arrivals[i].node->index] = 1;
+	}
 	return g->active == 0 && g->n > 0 ? g->arrivals[0].node : NULL;
 }
 
