@@ -32,6 +32,7 @@ char *engine_image(const struct bench *b, const char *engine, struct result *ret
 	pid_t pid = fork();
 	if (pid == 0) {
 		dup2(p[1], 1);
+		environ = b->who->env;
 		execlp(engine, engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", NULL);
 		_exit(127);
 	}
