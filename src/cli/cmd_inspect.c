@@ -5,6 +5,7 @@
 #include "node_table.h"
 #include "output.h"
 #include "place.h"
+#include "recovery_words.h"
 #include "run_choice.h"
 
 #include <base/cleanup.h>
@@ -25,7 +26,7 @@ struct inspect_opts {
 	const char *store_dir;
 };
 
-enum { SHORT_ID = 36, NAME_COLUMN = 20, STATUS_COLUMN = 22 };
+enum { SHORT_ID = 36, NAME_COLUMN = 20, STATUS_COLUMN = 22, RECOVERY_COLUMN = 24 };
 
 /* A value in a column of this width: longer ones push the rest to the right. */
 static void column(const char *text, size_t width)
@@ -111,6 +112,27 @@ static void field(const json_t *record, const char *key, const char *label)
 	out_printf("\n");
 }
 
+static void show_recoveries(const char *store, const char *id)
+{
+	auto_json all = store_read_recoveries(store, id);
+	const json_t *record;
+	size_t i;
+
+	if (!json_array_size(all))
+		return;
+	out_printf("\n");
+	out_style(STYLE_BOLD);
+	out_printf("%-*s%s\n", RECOVERY_COLUMN, "BEGAN AGAIN", "WHY, AND WHAT BECAME OF IT");
+	out_style(STYLE_PLAIN);
+	json_array_foreach(all, i, record)
+	{
+		auto_free char *words = recovery_words(record);
+		column(json_get_str(record, "node_id"), RECOVERY_COLUMN);
+		out_value(words, 0);
+		out_printf("\n");
+	}
+}
+
 static void show_run(const char *store, const char *id, const json_t *record, const struct node_table *t)
 {
 	const char *status = json_get_str(record, "status");
@@ -132,6 +154,7 @@ static void show_run(const char *store, const char *id, const json_t *record, co
 		   (unsigned long long)t->n_blocked);
 	out_printf("\n");
 	node_table_show(t);
+	show_recoveries(store, id);
 }
 
 /* What is asked of one run's nodes. */
@@ -191,6 +214,7 @@ static int inspect_run(const struct inspect_opts *o, const char *store, const ch
 	if (!record)
 		return -EIO;
 	if (o->json && !o->events && !o->nodes && !o->node) {
+		json_put(record, "recoveries", store_read_recoveries(store, id));
 		out_json(record);
 		return 0;
 	}

@@ -58,6 +58,7 @@ int report_read(struct report *r, const char *store, const char *id, struct err 
 		json_decref(ev);
 	}
 	event_reader_free(reader);
+	r->recoveries = store_read_recoveries(store, id);
 	return n;
 }
 
@@ -70,6 +71,7 @@ void report_done(struct report *r)
 	}
 	free(r->ways);
 	json_decref(r->hosts);
+	json_decref(r->recoveries);
 }
 
 uint64_t row_took_ms(const struct node_row *row)

@@ -4,6 +4,7 @@
  * mistake in the escaping of what a run put out could neither run nor fetch anything. All text of the run goes through
  * page_text. */
 #include "event_view.h"
+#include "recovery_words.h"
 #include "report.h"
 
 #include <base/cleanup.h>
@@ -196,6 +197,27 @@ static void outputs(struct page *p, const struct node_table *t)
 	}
 }
 
+static void recoveries(struct page *p, const json_t *all)
+{
+	const json_t *record;
+	size_t i;
+
+	if (!json_array_size(all))
+		return;
+	page_printf(p, "<h2>Nodes that began again</h2>\n<div class=\"scroll\"><table>\n"
+		       "<tr><th>node<th>why, and what became of it</tr>\n");
+	json_array_foreach(all, i, record)
+	{
+		auto_free char *words = recovery_words(record);
+		page_printf(p, "<tr><td>");
+		page_text(p, json_get_str(record, "node_id"), MAX_CELL);
+		page_printf(p, "</td><td>");
+		page_text(p, words, MAX_OUTPUT);
+		page_printf(p, "</td></tr>\n");
+	}
+	page_printf(p, "</table></div>\n");
+}
+
 static void network(struct page *p, const json_t *hosts)
 {
 	static const char *const keys[] = {"allowed", "blocked", "bytes_up", "bytes_down"};
@@ -231,6 +253,7 @@ void report_html(const struct report *r, struct page *p)
 		report_timeline(r, p);
 		page_printf(p, "<h2>Nodes</h2>\n");
 		table(p, &r->nodes);
+		recoveries(p, r->recoveries);
 		page_printf(p, "<h2>Outputs</h2>\n");
 		outputs(p, &r->nodes);
 	} else {

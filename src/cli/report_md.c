@@ -2,6 +2,7 @@
  *
  * Text from the run is escaped: it can be neither markup nor part of a diagram. */
 #include "event_view.h"
+#include "recovery_words.h"
 #include "report.h"
 
 #include <base/cleanup.h>
@@ -45,6 +46,16 @@ static void row(struct page *p, const char *name, const char *value)
 	if (!value)
 		return;
 	page_printf(p, "| %s | ", name);
+	inline_text(p, value);
+	page_printf(p, " |\n");
+}
+
+/* Both are the run's words. */
+static void row_of(struct page *p, const char *name, const char *value)
+{
+	page_printf(p, "| ");
+	inline_text(p, name);
+	page_printf(p, " | ");
 	inline_text(p, value);
 	page_printf(p, " |\n");
 }
@@ -176,11 +187,27 @@ static void show_network(struct page *p, const json_t *hosts)
 	}
 }
 
+static void show_recoveries(struct page *p, const json_t *all)
+{
+	const json_t *record;
+	size_t i;
+
+	if (!json_array_size(all))
+		return;
+	page_printf(p, "\n## Nodes that began again\n\n| node | why, and what became of it |\n|---|---|\n");
+	json_array_foreach(all, i, record)
+	{
+		auto_free char *words = recovery_words(record);
+		row_of(p, json_get_str(record, "node_id"), words);
+	}
+}
+
 void report_markdown(const struct report *r, struct page *p)
 {
 	show_head(p, r->record);
 	show_way(p, r);
 	show_timeline(p, &r->nodes);
+	show_recoveries(p, r->recoveries);
 	show_outputs(p, &r->nodes);
 	show_network(p, r->hosts);
 }

@@ -3,6 +3,7 @@
 #include "conversation.h"
 #include "kinds.h"
 #include "place.h"
+#include "recovery.h"
 #include "values.h"
 
 #include <base/buf.h>
@@ -56,6 +57,7 @@ static void on_event(void *arg, const char *type, json_t *data)
 {
 	const struct activity *a = arg;
 
+	recovery_note(a->en, a->branch, type, data);
 	engine_emit(a->en, type, a->branch->id, a->branch->node->name.s, data);
 }
 
@@ -71,6 +73,7 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 	en->n_activities--;
 	if (r->question && !e) {
 		budget_spend(en, r->tokens, r->cost_usd);
+		recovery_close(en, a->branch, "asked", NULL);
 		human_ask_for(en, a->branch, r->question);
 	} else {
 		step_finished(en, a->branch, r, clock_ms() - a->started_ms, e);

@@ -8,6 +8,7 @@
 #include "worktree_run.h"
 #include "kinds.h"
 #include "place.h"
+#include "recovery.h"
 #include "state.h"
 
 #include <backend/run.h>
@@ -71,6 +72,7 @@ static void finish(struct engine *en)
 	bool good = o->status == RUN_FINISHED || paused;
 	struct err e = ERR_INIT;
 
+	recovery_stop_all(en);
 	if (paused)
 		emit_paused(en);
 	else if (good)

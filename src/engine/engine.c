@@ -7,6 +7,7 @@
  * branch.c and group.c, the end in end.c. */
 #include "branch.h"
 #include "place.h"
+#include "recovery.h"
 #include "worktree_run.h"
 #include "state.h"
 #include "values.h"
@@ -328,6 +329,7 @@ void engine_free(struct engine *en)
 	while (en->branches)
 		branch_remove(en, en->branches);
 	groups_free(en);
+	recovery_free_all(en);
 	store_run_free(en->run);
 	for (size_t i = 0; i < en->p.file->n_nodes; i++) {
 		json_decref(en->nodes[i].history);

@@ -21,6 +21,7 @@ struct branch;
 struct group;
 struct large;
 struct place;
+struct recovery;
 
 enum phase {
 	PHASE_NEW,	/* nothing was started */
@@ -118,8 +119,9 @@ struct engine {
 	uint64_t earlier_ms;	/* what the run took before it was resumed */
 
 	/* Of a run that goes on. */
-	char *was;     /* its status before */
-	json_t *tail;  /* events behind its checkpoint */
+	char *was;		     /* its status before */
+	json_t *tail;		     /* events behind its checkpoint */
+	struct recovery *recoveries; /* under way */
 	json_t *begun; /* nodes that began and did not finish: "node branch" → why not, null: they were under way */
 };
 

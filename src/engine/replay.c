@@ -8,6 +8,7 @@
  * The events up to the checkpoint give nodes their histories back. */
 #include "branch.h"
 #include "kinds.h"
+#include "recovery.h"
 #include "state.h"
 #include "values.h"
 
@@ -72,6 +73,7 @@ void replay_recoveries(struct engine *en)
 		json_put_str(d, "reason", json_is_null(why) ? "interrupted" : "failed");
 		json_put_str(d, "error", json_string_value(why));
 		engine_emit(en, "node_recovery", b->id, b->node->name.s, d);
+		recovery_begin(en, b, json_is_null(why) ? "interrupted" : "failed", json_string_value(why));
 	}
 }
 

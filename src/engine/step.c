@@ -15,6 +15,7 @@
 #include "value.h"
 #include "kinds.h"
 #include "place.h"
+#include "recovery.h"
 #include "state.h"
 #include "values.h"
 
@@ -254,6 +255,7 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 		e = &bad;
 	if (e) {
 		emit_failed(en, b, r, e);
+		recovery_close(en, b, "failed", e);
 		branch_failed(en, b, e, r->resumable || en->last_node);
 		en->unsaved = true;
 		return;
@@ -262,6 +264,7 @@ void step_finished(struct engine *en, struct branch *b, const struct node_result
 	/* Its branch, and with it everything borrowed from there, may be gone when the way on is found. */
 	json_t *output = json_incref(r->output);
 	record(en, b, r, duration_ms);
+	recovery_close(en, b, "finished", NULL);
 	if (en->phase == PHASE_RUNNING)
 		go_on(en, b, output);
 	json_decref(output);

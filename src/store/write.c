@@ -1,4 +1,4 @@
-/* What a run adds to its folder: events, artifacts, large outputs, interactions, the log.
+/* What a run adds to its folder: events, artifacts, large outputs, interactions, recoveries, the log.
  *
  * An event is one line and one write to a descriptor opened for appending, so lines never mix. seq has no gap on disk:
  * when a write fails, its half is cut off again and the run's events are closed for good, because an event that is
@@ -132,6 +132,13 @@ int store_run_interaction(struct store_run *r, const char *id, const json_t *val
 	auto_free char *name = xasprintf("%s.json", id);
 
 	return write_json(r, "interactions", name, value, e);
+}
+
+int store_run_recovery(struct store_run *r, const char *name, const json_t *value, struct err *e)
+{
+	auto_free char *file = xasprintf("%s.json", name);
+
+	return write_json(r, "recoveries", file, value, e);
 }
 
 int store_run_output(struct store_run *r, const char *name, char **ret_ref, struct err *e)

@@ -355,6 +355,13 @@ def test_a_killed_run_resumes_its_conversation(mine):
         assert 'once' in json.dumps(p.calls()[2]['body']['messages'])
     assert mine.read('f') == 'once\n'
     assert mine.output() == {'output': 'done'}
+    resumed, = of_type(mine.user.events(), 'claw_resumed')
+    assert resumed['step'] == 1
+    store = os.path.join(mine.user.store, 'runs', mine.user.runs()[-1])
+    with open(os.path.join(store, 'recoveries', 'work-1.json'), encoding='utf-8') as f:
+        kept = json.load(f)
+    assert kept['status'] == 'finished'
+    assert kept['conversation'] == {'backend': 'claw', 'session_id': resumed['session_id'], 'step': 1}
 
 
 def test_a_cancelled_run_leaves_nothing(mine):

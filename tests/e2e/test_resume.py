@@ -253,6 +253,64 @@ def test_interrupted_is_recorded(me):
     assert types[at + 1] == 'run_resumed' and types.count('run_interrupted') == 1
 
 
+def recoveries(user, run_id=None):
+    """What is kept of nodes that began again, by file name."""
+    folder = os.path.join(user.store, 'runs', run_id or user.runs()[-1], 'recoveries')
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        with open(path, encoding='utf-8') as f:
+            found[name] = json.load(f)
+    return found
+
+
+def test_recoveries_are_kept(me):
+    """Of a node that failed, and failed again, and then did it."""
+    me.file('main.bot', two('test -e good'))
+    me.fails('run', 'main.bot', *FLAGS, code=1)
+    assert not os.path.exists(os.path.join(me.store, 'runs', me.runs()[0], 'recoveries'))
+    me.fails('resume', '--last', *FLAGS, code=1)
+    me.file('good', '')
+    me.ok('resume', '--last', *FLAGS)
+    kept = recoveries(me)
+    assert list(kept) == ['b-1.json', 'b-2.json']
+    assert [(r['status'], r['reason'], r['attempt']) for r in kept.values()] == [
+        ('failed', 'failed', 1), ('finished', 'failed', 2)]
+    assert 'exit code 1' in kept['b-1.json']['error'] and 'exit code 1' in kept['b-1.json']['outcome_error']
+    assert 'outcome_error' not in kept['b-2.json'] and kept['b-2.json']['ended_at'] >= kept['b-2.json']['began_at']
+    shown = me.ok('inspect', me.runs()[0])
+    assert 'it had failed (' in shown.stdout and 'BEGAN AGAIN' in shown.stdout
+    told = json.loads(me.ok('inspect', me.runs()[0], '--json').stdout)['recoveries']
+    assert [r['attempt'] for r in told] == [1, 2]
+    for kind in ('md', 'html'):
+        assert 'Nodes that began again' in me.ok('report', me.runs()[0], '--format', kind).stdout
+
+
+def test_recoveries_that_do_not_end(me):
+    """One is killed, the next is cancelled, the last does it."""
+    me.file('main.bot', two('rm -f ready; touch ready; test -e good || sleep 30'))
+
+    def begin(*args):
+        p = me.start(*args, *FLAGS)
+        end = time.monotonic() + 20
+        while not os.path.exists(os.path.join(me.workspace, 'ready')):
+            assert time.monotonic() < end and p.poll() is None
+            time.sleep(0.02)
+        os.unlink(os.path.join(me.workspace, 'ready'))
+        return p
+
+    for how, args in ((signal.SIGKILL, ('run', 'main.bot')), (signal.SIGKILL, ('resume', '--last')),
+                      (signal.SIGTERM, ('resume', '--last'))):
+        p = begin(*args)
+        p.send_signal(how)
+        p.communicate(timeout=30)
+    me.file('good', '')
+    me.ok('resume', '--last', *FLAGS)
+    assert [(r['status'], r['reason']) for r in recoveries(me).values()] == [
+        ('interrupted', 'interrupted'), ('stopped', 'interrupted'), ('finished', 'interrupted')]
+
+
 def test_changed_file(user):
     user.file('main.bot', two('exit 3'))
     user.fails('run', 'main.bot', *FLAGS, code=1)

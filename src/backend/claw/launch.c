@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARTS_MAX = 2 };
+enum { STARTS_MAX = 2, SHOWN_ID = 64 };
 
 /* A killed runner (memory was out, somebody's kill) has lost nothing but its unfinished step. */
 static bool may_start_again(const struct node_exec *x)
@@ -33,6 +33,18 @@ static void emit_restarted(struct node_exec *x)
 	json_put_int(d, "signal", x->end.status.code);
 	json_put_int(d, "step", json_integer_value(json_object_get(claw_saved_replay(x->saved), "step")));
 	claw_emit(x, "claw_runner_restarted", d);
+}
+
+/* An earlier life of this run left the conversation. */
+static void emit_resumed(struct node_exec *x, const json_t *replay)
+{
+	const char *id = json_get_str(replay, "session_id");
+	json_t *d = json_object();
+
+	if (id)
+		json_put(d, "session_id", json_text(id, strnlen(id, SHOWN_ID)));
+	json_put_int(d, "step", json_integer_value(json_object_get(replay, "step")));
+	claw_emit(x, "claw_resumed", d);
 }
 
 /* Nothing of the runner is left. */
@@ -123,10 +135,13 @@ static int tell(struct node_exec *x, struct err *e)
 		json_put(task, "resume_conversation", earlier);
 	else if (!replay)
 		(void)json_object_del(task, "session_id");
-	if (replay && json_get_str(replay, "pending_tool_use_id"))
+	if (replay && json_get_str(replay, "pending_tool_use_id")) {
 		put_answer(task, replay, a->answer);
-	else if (replay)
+	} else if (replay) {
+		if (x->n_starts == 1)
+			emit_resumed(x, replay);
 		claw_send(x, "session_replay", NULL, json_deep_copy(replay));
+	}
 	claw_send(x, "task", NULL, task);
 	return 0;
 }

@@ -31,6 +31,10 @@ int store_find_run(const char *store_dir, const char *prefix, char **ret_id, str
 /* run.json as it stands; its "status" is "interrupted" when it says running and its process is gone. NULL on error. */
 json_t *store_read_run(const char *store_dir, const char *run_id, struct err *e) __attribute__((warn_unused_result));
 
+/* What is kept of nodes that began again (recoveries/), in the order of their beginnings: a new array, empty when there
+ * is nothing. What cannot be read is left out. */
+json_t *store_read_recoveries(const char *store_dir, const char *run_id) __attribute__((returns_nonnull));
+
 /* Whether a living process writes this run. */
 bool store_run_alive(const char *store_dir, const char *run_id);
 

@@ -23,6 +23,10 @@ int store_run_artifact(struct store_run *r, const char *node, unsigned version, 
 int store_run_interaction(struct store_run *r, const char *id, const json_t *value, struct err *e)
 	__attribute__((warn_unused_result));
 
+/* Writes recoveries/<name>.json in one step. */
+int store_run_recovery(struct store_run *r, const char *name, const json_t *value, struct err *e)
+	__attribute__((warn_unused_result));
+
 /* Creates output/<name> for writing, exclusively; name is made unique. *ret_ref, which the caller frees, is the path
  * relative to the run's folder. Returns the descriptor or -errno. */
 int store_run_output(struct store_run *r, const char *name, char **ret_ref, struct err *e)
