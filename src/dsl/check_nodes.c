@@ -1,5 +1,5 @@
-/* What nodes need to run: models and backends (C018, C030), efforts (C027), expressions (C039) and memory (C047,
- * C048). */
+/* What nodes need to run: models and backends (C018, C030), efforts (C027), expressions (C039), memory (C047, C048),
+ * and what they say that means nothing to their backend (C049). */
 #include "checks.h"
 
 #include <base/mem.h>
@@ -77,6 +77,53 @@ static void check_memory(struct check *c, const struct dsl_node *n)
 			     "the backend %.100s of \"%s\" has no memory", backend, n->name.s);
 }
 
+/* C049. What the agents that are programs of their own know stands in docs/backends.md. */
+static void check_known(struct check *c, const struct dsl_node *n)
+{
+	const char *backend = node_backend(c, n);
+	bool codex = backend && strcmp(backend, "codex") == 0;
+	bool claude = backend && strcmp(backend, "claude_code") == 0;
+	const struct {
+		const char *name;
+		struct dsl_pos pos; /* line 0: not written */
+		bool ignored;
+	} rows[] = {
+		{"interaction", n->interaction.v > DSL_INTERACT_NONE ? n->interaction.pos : (struct dsl_pos){0},
+		 codex || claude},
+		{"interaction_prompt", n->interaction_prompt.pos, codex || claude},
+		{"compaction", n->compaction.pos, codex || claude},
+		{"tools", n->tools.pos, codex},
+		{"tool_policy", n->tool_policy.pos, codex},
+		{"tool_max_steps", n->tool_max_steps.pos, codex},
+		{"max_tokens", n->max_tokens.pos, codex},
+		{"mcp", n->mcp.pos, codex},
+	};
+
+	for (size_t i = 0; is_llm(n) && i < ARRAY_LEN(rows); i++)
+		if (rows[i].ignored && rows[i].pos.line)
+			diag_warning(c->f, "C049", rows[i].pos, "use backend: claw, or remove the line",
+				     "%s means nothing to the backend %.100s of \"%s\"", rows[i].name, backend,
+				     n->name.s);
+}
+
+/* C049, too: a text for a moment that does not come. */
+static void check_asking(struct check *c, const struct dsl_node *n)
+{
+	int how = n->interaction.v ? n->interaction.v : c->w->interaction.v;
+	bool human = n->kind == DSL_HUMAN;
+
+	if (!n->interaction_prompt.len)
+		return;
+	if (human ? how == DSL_INTERACT_LLM || how == DSL_INTERACT_LLM_OR_HUMAN
+		  : how == DSL_INTERACT_HUMAN || how == DSL_INTERACT_LLM_OR_HUMAN)
+		return;
+	diag_warning(c->f, "C049", n->interaction_prompt.pos,
+		     human ? "write interaction: llm or llm_or_human" : "write interaction: human",
+		     human ? "no model answers for \"%s\", so nobody reads its interaction_prompt"
+			   : "\"%s\" may ask nobody, so its interaction_prompt means nothing",
+		     n->name.s);
+}
+
 void check_nodes(struct check *c)
 {
 	check_backend(c, &c->w->default_backend);
@@ -86,6 +133,8 @@ void check_nodes(struct check *c)
 		check_model(c, n);
 		check_effort(c, n);
 		check_memory(c, n);
+		check_known(c, n);
+		check_asking(c, n);
 		if (n->kind == DSL_COMPUTE && n->n_exprs == 0)
 			diag_error(c->f, "C039", n->name.pos,
 				   "add expr: with lines such as total: \"input.a + input.b\"",

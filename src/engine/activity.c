@@ -3,20 +3,14 @@
 #include "conversation.h"
 #include "kinds.h"
 #include "place.h"
+#include "prompt.h"
 #include "recovery.h"
-#include "values.h"
 
-#include <base/buf.h>
-#include <base/cleanup.h>
 #include <base/clock.h>
 #include <base/json.h>
 #include <base/mem.h>
-#include <dsl/template.h>
 
-#include <errno.h>
 #include <stdlib.h>
-
-enum { TEXT_MAX = 4 * 1024 * 1024 };
 
 struct activity {
 	struct engine *en;
@@ -90,34 +84,6 @@ static int on_check(void *arg, json_t *output, struct err *e)
 	return step_check(a->en, a->branch->node, output, e);
 }
 
-/* A text with its values filled in. */
-static int render(const struct engine *en, const struct branch *b, const struct dsl_text *t, char **ret, struct err *e)
-{
-	auto_buf text = BUF_INIT(TEXT_MAX);
-	struct node_scope s;
-
-	scope_init(&s, en, b->input, NULL);
-	s.place = en->nodes[b->node->index].place;
-	int r = template_render(t->t, &s.scope, &text, e);
-	if (r == -ENOBUFS) {
-		(void)err_set(e, ERR_NODE, E2BIG, "its text is longer than %d bytes with all values filled in",
-			      TEXT_MAX);
-		err_hint(e, "pass large values by files in $ITERION_ARTIFACT_FILES_DIR");
-	}
-	if (r < 0)
-		return err_wrap(e, r, "node %s", b->node->name.s);
-	*ret = buf_steal(&text);
-	return 0;
-}
-
-static int render_prompt(const struct engine *en, const struct branch *b, const struct dsl_str *name, char **ret,
-			 struct err *e)
-{
-	const struct dsl_prompt *p = name->s ? dsl_find_prompt(en->p.file, name->s) : NULL;
-
-	return p && p->text.t ? render(en, b, &p->text, ret, e) : 0;
-}
-
 const char *activity_model(const struct dsl_node *n)
 {
 	return n->kind == DSL_HUMAN && n->interaction_model.s ? n->interaction_model.s : n->model.s;
@@ -127,10 +93,10 @@ static int prepare_agent(struct activity *a, const struct dsl_schema *schema, st
 {
 	const struct branch *b = a->branch;
 	const struct dsl_node *n = b->node;
-	int r = render_prompt(a->en, b, &n->system, &a->system, e);
+	int r = prompt_system(a->en, b, &a->system, e);
 
 	if (r == 0)
-		r = render_prompt(a->en, b, n->kind == DSL_HUMAN ? &n->instructions : &n->user, &a->user, e);
+		r = prompt_named(a->en, b, n->kind == DSL_HUMAN ? &n->instructions : &n->user, &a->user, e);
 	if (r < 0)
 		return r;
 	if (n->kind == DSL_ROUTER)
@@ -159,7 +125,7 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 	struct activity *a = xcalloc(1, sizeof *a);
 
 	*a = (struct activity){.en = en, .branch = b, .ops = en->nodes[n->index].ops, .started_ms = clock_ms()};
-	int r = n->kind == DSL_TOOL ? render(en, b, n->command.t ? &n->command : &n->script, &a->text, e)
+	int r = n->kind == DSL_TOOL ? prompt_text(en, b, n->command.t ? &n->command : &n->script, &a->text, e)
 				    : prepare_agent(a, schema, e);
 	if (r < 0) {
 		activity_free(a);

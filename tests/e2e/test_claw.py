@@ -431,6 +431,54 @@ def test_a_question_pauses_the_run(mine):
     assert len(of_type(mine.user.events(), 'node_started', 'work')) == 1
 
 
+EXTRA = '''
+prompt when:
+  ASK-WORD about {{vars.topic}}
+
+cursor tone:
+  description: "how answers sound"
+  values:
+    terse: "TERSE-WORD"
+    long: "LONG-WORD"
+
+cursor care:
+  bands:
+    "0.0..0.5": "LITTLE-CARE"
+    "0.5..1.0": "MUCH-CARE"
+
+vars:
+  topic: string = "colours"
+
+'''
+
+
+def system_of(call):
+    return json.dumps(call['body']['system'])
+
+
+@pytest.mark.parametrize('interaction, heard', [('human', True), ('none', False)])
+def test_how_to_ask_is_told_to_who_may_ask(mine, interaction, heard):
+    mine.write(EXTRA + agent('work', f'interaction: {interaction}', 'interaction_prompt: when', 'system: careful'),
+               sandbox='')
+    with Provider({'turns': [{'text': 'done'}]}) as p:
+        run = mine.run(p)
+        system = system_of(p.calls()[0])
+    assert 'SYSTEM-WORD' in system and ('ASK-WORD about colours' in system) is heard
+    assert ('C049' in run.stderr) is not heard
+
+
+@pytest.mark.parametrize('enabled', [True, False])
+def test_cursors_are_told_to_the_model(mine, enabled):
+    mine.write(EXTRA + agent('work', 'cursors:', '  tone: "terse"', '  care: 0.75',
+                             *([] if enabled else ['  enabled: false'])), sandbox='')
+    with Provider({'turns': [{'text': 'done'}]}) as p:
+        mine.run(p)
+        body = json.dumps(p.calls()[0]['body'].get('system', ''))
+    assert ('tone (how answers sound): terse. TERSE-WORD' in body) is enabled
+    assert ('care: 0.75. MUCH-CARE' in body) is enabled
+    assert 'LONG-WORD' not in body and 'LITTLE-CARE' not in body
+
+
 def test_nobody_is_asked_without_interaction(mine):
     mine.write(agent(), sandbox='')
     with Provider(asking()) as p:

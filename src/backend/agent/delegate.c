@@ -114,6 +114,8 @@ static void warn_of_ignored(const struct node_exec *x)
 		const char *name;
 	} rows[] = {
 		{n->kind != DSL_HUMAN && n->interaction.v > DSL_INTERACT_NONE, IGNORES_INTERACTION, "interaction"},
+		{n->kind != DSL_HUMAN && n->interaction_prompt.s, IGNORES_INTERACTION, "interaction_prompt"},
+		{n->memory.enabled.v, IGNORES_MEMORY, "memory"},
 		{n->compaction.pos.line > 0, IGNORES_COMPACTION, "compaction"},
 		{n->tools.pos.line > 0, IGNORES_TOOLS, "tools"},
 		{n->tool_policy.pos.line > 0, IGNORES_TOOLS, "tool_policy"},

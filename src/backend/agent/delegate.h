@@ -17,9 +17,10 @@ struct agent_child;
 enum { DELEGATE_LINE_MAX = 16 * 1024 * 1024, DELEGATE_INPUT_MAX = 16 * 1024 * 1024 };
 
 enum {
-	IGNORES_INTERACTION = 1 << 0,
+	IGNORES_INTERACTION = 1 << 0, /* and interaction_prompt */
 	IGNORES_COMPACTION = 1 << 1,
-	IGNORES_TOOLS = 1 << 2, /* and tool_policy, tool_max_steps, max_tokens, mcp */
+	IGNORES_MEMORY = 1 << 2,
+	IGNORES_TOOLS = 1 << 3, /* and tool_policy, tool_max_steps, max_tokens, mcp */
 };
 
 struct delegate_ops {

@@ -135,7 +135,7 @@ static const struct backend_program program = {.name = "claude", .below_home = "
 static const struct delegate_ops ops = {
 	.backend = "claude_code",
 	.program = &program,
-	.ignores = IGNORES_INTERACTION | IGNORES_COMPACTION,
+	.ignores = IGNORES_INTERACTION | IGNORES_COMPACTION | IGNORES_MEMORY,
 	.words = "claude",
 	.get_hint = "install Claude Code where the node runs: in its sandbox's image, or on this machine on "
 		    "the PATH or in ~/.claude/local (docs/backends.md)",

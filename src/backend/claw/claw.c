@@ -187,4 +187,5 @@ static int check(const struct dsl_node *n, const char *model, const char *const 
 	return r;
 }
 
-const struct backend_ops backend_claw = {.name = "claw", .start = start, .cancel = cancel, .check = check};
+const struct backend_ops backend_claw = {
+	.name = "claw", .start = start, .cancel = cancel, .check = check, .asks = true};

@@ -142,7 +142,7 @@ static const struct backend_program program = {.name = "codex"};
 static const struct delegate_ops ops = {
 	.backend = "codex",
 	.program = &program,
-	.ignores = IGNORES_INTERACTION | IGNORES_COMPACTION | IGNORES_TOOLS,
+	.ignores = IGNORES_INTERACTION | IGNORES_COMPACTION | IGNORES_MEMORY | IGNORES_TOOLS,
 	.words = "codex",
 	.get_hint =
 		"install Codex on this machine (it runs there, beside the run's sandbox), or in the sandbox's image "

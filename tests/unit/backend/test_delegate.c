@@ -44,6 +44,7 @@ struct fixture {
 	uv_fs_event_t cleaning;
 	/* What came of it. */
 	struct buf events;
+	char *warning;
 	unsigned answers;
 	struct err err;
 	json_t *output, *details;
@@ -92,6 +93,7 @@ static void teardown(struct fixture *f)
 {
 	json_decref(f->output);
 	json_decref(f->details);
+	free(f->warning);
 	buf_done(&f->events);
 	session_stop(f->session, started, NULL);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -148,6 +150,10 @@ static void on_event(void *arg, const char *type, json_t *data)
 	assert_int_equal(buf_printf(&f->events, "%s%s%s%s%s\n", type, session ? " " : "", session ? session : "",
 				    error ? " " : "", error ? error : ""),
 			 0);
+	if (str_eq(type, "delegate_warning")) {
+		assert_null(f->warning);
+		f->warning = xstrdup(json_get_str(data, "message"));
+	}
 	if ((f->cancel_when == WHEN_STARTED && str_eq(type, "llm_step_finished")) ||
 	    (f->cancel_when == WHEN_RETRIED && str_eq(type, "delegate_retry")))
 		cancel_soon(f);
@@ -217,6 +223,22 @@ static void answers(void **state)
 	assert_string_equal(json_get_str(f.details, "_session_id"), "S");
 	assert_string_equal(buf_str(&f.events), "delegate_started fresh\ndelegate_finished\n");
 	assert_false(f.result.cancelled);
+	teardown(&f);
+}
+
+/* Nothing that a node says is left out in silence. */
+static void what_it_does_not_know(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f, "cat >/dev/null; echo " RESULT);
+	f.node.interaction_prompt.s = (char *)(uintptr_t) "how";
+	f.node.memory.enabled.v = true;
+	run(&f);
+	assert_string_equal(f.warning, "node n: the backend claude_code does not know interaction_prompt, memory, and "
+				       "works without");
+	assert_string_equal(buf_str(&f.events), "delegate_warning\ndelegate_started fresh\ndelegate_finished\n");
 	teardown(&f);
 }
 
@@ -465,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers),
+		cmocka_unit_test(what_it_does_not_know),
 		cmocka_unit_test(a_long_prompt),
 		cmocka_unit_test(cancelled),
 		cmocka_unit_test(repairs),

@@ -99,6 +99,7 @@ struct backend_ops {
 	/* What can be known before anything runs: whether this node, with this model (NULL: none is named), could be
 	 * started here. NULL: nothing. */
 	int (*check)(const struct dsl_node *n, const char *model, const char *const *host_env, struct err *e);
+	bool asks;			       /* its agents can ask a person (node_result.question) */
 	const struct backend_program *program; /* that it starts (backend/share.h); NULL: none of its own */
 };
 

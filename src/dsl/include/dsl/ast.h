@@ -109,6 +109,8 @@ const struct dsl_attachment *dsl_find_attachment(const struct dsl_file *f, const
 const struct dsl_prompt *dsl_find_prompt(const struct dsl_file *f, const char *name);
 const struct dsl_schema *dsl_find_schema(const struct dsl_file *f, const char *name);
 const struct dsl_mcp_server *dsl_find_mcp_server(const struct dsl_file *f, const char *name);
+/* What a value of a cursor stands for; NULL when it has no such value. */
+const char *dsl_cursor_meaning(const struct dsl_cursor *c, const json_t *value);
 const struct dsl_cursor *dsl_find_cursor(const struct dsl_file *f, const char *name);
 const struct dsl_node *dsl_find_node(const struct dsl_file *f, const char *name);
 const struct dsl_field *dsl_schema_field(const struct dsl_schema *s, const char *name);
