@@ -11,6 +11,7 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
+#include <driver/limits.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -117,6 +118,7 @@ static int not_run(const struct node_exec *x, struct err *e)
 	int r = err_sys(e, errnum, "node %s: run %s", x->task.node_id, x->program);
 
 	err_set_kind(e, ERR_NODE);
+	limits_explain(&x->status, e);
 	if (errnum == ENOENT)
 		err_hint(e, "%s is not on the PATH where the node runs: install it there, or name an image that has it",
 			 x->program);
@@ -138,11 +140,13 @@ static int failure(const struct node_exec *x, struct err *e)
 		const char *name = sigabbrev_np(st->code);
 		(void)err_set(e, ERR_NODE, EPROTO, "node %s: ended by signal %d%s%s%s%s", x->task.node_id, st->code,
 			      name ? " (SIG" : "", name ? name : "", name ? ")" : "", buf_str(&reason));
+		limits_explain(st, e);
 		if (st->code == SIGKILL)
 			err_hint(e, "SIGKILL often means that memory was out: see limits.memory and the kernel's log");
 	} else {
 		(void)err_set(e, ERR_NODE, EPROTO, "node %s: exit code %d%s", x->task.node_id, st->code,
 			      buf_str(&reason));
+		limits_explain(st, e);
 	}
 	err_hint(
 		e,

@@ -86,10 +86,9 @@ const struct command command_sandbox_gc = {
 	.operands = "",
 	.summary = "remove what dead sandboxes left behind",
 	.about = "Asks every driver for what belongs to runs whose process is gone, and removes it: containers of "
-		 "docker and "
-		 "podman, and worktrees that hold no work which is on no branch (branches stay). Sandboxes of living "
-		 "runs, "
-		 "and those of other machines, are not touched. A native sandbox leaves nothing: it dies with its run.",
+		 "docker and podman, worktrees that hold no work which is on no branch (branches stay), and empty "
+		 "cgroups of native sandboxes with limits. Sandboxes of living runs, and those of other machines, are "
+		 "not touched. A native sandbox itself leaves nothing: it dies with its run.",
 	.options = options,
 	.options_size = sizeof(struct gc_opts),
 	.run = run,

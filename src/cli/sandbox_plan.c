@@ -281,6 +281,8 @@ static int describe(const struct planner *p, const struct sandbox_choice *c, con
 	take(to, session, "skipped");
 	json_put(to, "env", env_json(p, spec, session));
 	take(to, session, "network");
+	if (json_array_size(json_object_get(session, "limits")))
+		take(to, session, "limits");
 	add_warnings(to, spec, c->driver);
 	return c->has_devcontainer ? add_devcontainer(p, to, e) : 0;
 }

@@ -185,6 +185,20 @@ static void show_network(const json_t *doc)
 	}
 }
 
+/* Who holds which, and what that is worth. */
+static void show_limits(const json_t *doc)
+{
+	json_t *list = json_object_get(doc, "limits"), *l;
+	size_t i;
+
+	if (!is_empty(list))
+		heading("Limits");
+	json_array_foreach(list, i, l)
+	{
+		row(json_get_str(l, "limit"), json_object_get(l, "by"), json_get_str(l, "note"));
+	}
+}
+
 static void show_warnings(const json_t *doc)
 {
 	json_t *list = json_object_get(doc, "warnings"), *w;
@@ -215,6 +229,7 @@ static void show_one(const json_t *doc)
 	show_mounts(doc);
 	show_env(doc);
 	show_network(doc);
+	show_limits(doc);
 	show_warnings(doc);
 }
 

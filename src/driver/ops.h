@@ -10,6 +10,7 @@
 
 struct host_state_plan;
 struct sandbox;
+struct sandbox_limits;
 struct sandbox_spec;
 
 /* What a sandbox is made from; everything is borrowed until its free. */
@@ -68,6 +69,8 @@ struct driver {
 	int (*list)(json_t *rows, struct err *e);
 	/* Appends what it would mount, by mount_list_add, and makes nothing. NULL: what the params say and no more. */
 	int (*list_mounts)(const struct sandbox_params *p, json_t *list, struct err *e);
+	/* As driver_limits. NULL: whoever makes the sandboxes holds them. */
+	json_t *(*limits)(const struct sandbox_limits *l);
 };
 
 struct sandbox_ops {

@@ -17,6 +17,7 @@
 #include <base/file.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <driver/limits.h>
 #include <sandbox/devcontainer.h>
 
 #include <errno.h>
@@ -104,6 +105,7 @@ static void explain(const struct hook *h, const struct exec_status *st, struct e
 	else
 		(void)err_set(e, ERR_SANDBOX, EIO, "%s failed with %s %d; its last words: %s", h->name, how, st->code,
 			      h->tail.len ? buf_str(&h->tail) : "none");
+	limits_explain(st, e);
 	err_hint(e, "Run the command with `iterion sandbox exec -- sh -c '…'` to see what it needs.");
 }
 

@@ -13,6 +13,7 @@
 #include <base/mem.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <driver/limits.h>
 #include <sandbox/home.h>
 
 #include <stdlib.h>
@@ -150,6 +151,7 @@ static int fill(struct session *s, json_t *to, struct err *e)
 	json_put(to, "skipped", session_skipped_json(s));
 	json_put(to, "network", session_network_json(s));
 	json_put(to, "proxy_env", proxy_names(s));
+	json_put(to, "limits", driver_limits(s->driver, &s->spec.limits));
 	return add_mounts(s, to, e);
 }
 

@@ -14,6 +14,7 @@
 #include <base/id.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <driver/limits.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -198,6 +199,7 @@ static void set_failure(struct node_exec *x, const struct agent_child_end *end)
 	else
 		(void)err_set(&x->err, ERR_NODE, EPROTO, "%s ended with exit code %d: %s", x->ops->words,
 			      end->status.code, shown.len ? buf_str(&shown) : "it did not say why");
+	limits_explain(&end->status, &x->err);
 	if (x->turn.at_limit)
 		err_hint(&x->err, "raise tool_max_steps of the node, or give it a smaller task");
 	else if (refused)

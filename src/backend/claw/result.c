@@ -10,6 +10,7 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
+#include <driver/limits.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -49,6 +50,7 @@ static int died(const struct node_exec *x, const struct runner_end *end, struct 
 		(void)err_set(e, ERR_NODE, ECONNRESET,
 			      "node %s: claw's runner ended without a result, exit code %d%s%.300s", x->task.node_id,
 			      st->code, between, words);
+	limits_explain(st, e);
 	err_hint(e, "`iterion resume` goes on with its conversation from the last finished step");
 	return -e->errnum;
 }

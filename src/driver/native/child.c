@@ -2,7 +2,8 @@
  *
  * One clone puts it into all its namespaces at once: it is PID 1 there, and in a new user namespace it has every
  * capability over the others. Stages:
- *   1. tie its life to ours, so that no moment exists in which our death leaves it behind;
+ *   1. tie its life to ours, so that no moment exists in which our death leaves it behind; with limits, enter what
+ *      holds them (hold.c), unless it was born there;
  *   2. map its own user (in a user namespace), after which files it makes have an owner;
  *   3. build the file system and leave the old one; from here on no path of the host can be named;
  *   4. loopback and host name;
@@ -13,6 +14,7 @@
 #include "child.h"
 #include "apply.h"
 #include "confine.h"
+#include "hold.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>
@@ -25,6 +27,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -43,14 +46,16 @@ bool child_is_privileged(void)
 	return syscall(SYS_capget, &head, caps) == 0 && (caps[0].effective & (1u << CAP_SYS_ADMIN));
 }
 
-static int build(const struct child_params *p, struct err *e)
+static int build(const struct child_params *p, bool born, struct err *e)
 {
 	static const char host_name[] = "iterion";
 	int r = 0;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return err_sys(e, errno, "tie the sandbox to this process");
-	if (p->user_namespace)
+	if (p->hold)
+		r = hold_enter(p->hold, born, e);
+	if (r == 0 && p->user_namespace)
 		r = confine_map_self(p->uid, p->gid, e);
 	if (r == 0)
 		r = plan_apply(p->plan, e);
@@ -90,13 +95,13 @@ static int become_guest(int control, struct err *e)
 	return r;
 }
 
-__attribute__((noreturn)) static void child_main(const struct child_params *p, int control)
+__attribute__((noreturn)) static void child_main(const struct child_params *p, bool born, int control)
 {
 	struct err e = ERR_INIT;
 
 	/* Above what place_descriptors overwrites. */
 	control = fcntl(control, F_DUPFD_CLOEXEC, 16);
-	int r = build(p, &e);
+	int r = build(p, born, &e);
 	if (r == 0)
 		(void)!become_guest(control, &e);
 	auto_buf b = BUF_INIT(4096);
@@ -123,9 +128,10 @@ static int explain_clone(int errnum, bool user_namespace, struct err *e)
 	return r;
 }
 
-static uint64_t namespaces(bool user_namespace, bool own_network)
+/* Without limits the cgroup namespace is made at once, and else when its cgroup was entered. */
+static uint64_t namespaces(bool user_namespace, bool own_network, bool limits)
 {
-	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | (limits ? 0u : CLONE_NEWCGROUP) |
 	       (user_namespace ? CLONE_NEWUSER : 0u) | (own_network ? CLONE_NEWNET : 0u);
 }
 
@@ -134,6 +140,36 @@ static uint64_t namespaces(bool user_namespace, bool own_network)
 static pid_t clone_into(uint64_t flags, int *ret_pidfd)
 {
 	return (pid_t)syscall(SYS_clone, flags | SIGCHLD | (ret_pidfd ? CLONE_PIDFD : 0u), NULL, ret_pidfd, NULL, NULL);
+}
+
+/* clone3(2) is the only one that lets a process be born in a cgroup: entering one afterwards waits for all processors.
+ */
+static pid_t clone_in_cgroup(uint64_t flags, int cgroup, int *ret_pidfd)
+{
+	union {
+		int *p;
+		uint64_t number;
+	} pidfd = {.p = ret_pidfd};
+	const struct clone_args args = {.flags = flags | CLONE_PIDFD | CLONE_INTO_CGROUP,
+					.pidfd = pidfd.number,
+					.exit_signal = SIGCHLD,
+					.cgroup = (unsigned)cgroup};
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+/* Where it cannot be born in its cgroup (an old filter around us), it enters it. */
+static pid_t clone_child(const struct child_params *p, int *ret_pidfd, bool *ret_born)
+{
+	uint64_t flags = namespaces(p->user_namespace, p->own_network, p->hold != NULL);
+	int cgroup = hold_birth(p->hold);
+
+	*ret_born = true;
+	pid_t pid = cgroup >= 0 ? clone_in_cgroup(flags, cgroup, ret_pidfd) : -1;
+	if (pid >= 0)
+		return pid;
+	*ret_born = false;
+	return clone_into(flags, ret_pidfd);
 }
 
 /* The switches by which systems refuse user namespaces to ordinary users; one that does not exist refuses nothing. */
@@ -160,7 +196,7 @@ bool child_doubtful(void)
 int child_probe(struct err *e)
 {
 	bool user_namespace = !child_is_privileged();
-	pid_t pid = clone_into(namespaces(user_namespace, true), NULL);
+	pid_t pid = clone_into(namespaces(user_namespace, true, false), NULL);
 
 	if (pid == 0)
 		_exit(0);
@@ -177,9 +213,10 @@ int child_start(const struct child_params *p, pid_t *ret_pid, int *ret_pidfd, in
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, errno, "make the control channel");
-	pid_t pid = clone_into(namespaces(p->user_namespace, p->own_network), &pidfd);
+	bool born;
+	pid_t pid = clone_child(p, &pidfd, &born);
 	if (pid == 0)
-		child_main(p, pair[1]);
+		child_main(p, born, pair[1]);
 	int errnum = errno;
 	close_quietly(pair[1]);
 	if (pid < 0) {

@@ -5,10 +5,12 @@
 #include <sys/types.h>
 
 struct err;
+struct hold;
 struct plan;
 
 struct child_params {
 	const struct plan *plan;
+	struct hold *hold;   /* NULL: no limits */
 	bool user_namespace; /* for a user without CAP_SYS_ADMIN */
 	bool own_network;
 	uid_t uid;

@@ -2,15 +2,18 @@
  *
  * sandbox_new makes the plan and the process, which then builds its sandbox while we go on; start watches its control
  * channel and its pidfd. Stopping is killing PID 1: the kernel ends everything in its namespace before the pidfd says
- * so. */
+ * so. With limits (hold.c) its cgroups are removed when it is freed: nothing runs in them by then. */
 #include "../channel.h"
 #include "../guest_path.h"
 #include "../ops.h"
 #include "child.h"
+#include "hold.h"
+#include "hold_choose.h"
 #include "plan.h"
 
 #include <base/cleanup.h>
 #include <base/err.h>
+#include <base/json.h>
 #include <base/mem.h>
 #include <base/spawn.h>
 #include <guest/protocol.h>
@@ -33,6 +36,8 @@ struct native {
 	pid_t pid;
 	int pidfd;
 	int terminals; /* the sandbox's /dev/pts, -1: none yet */
+	struct sandbox_limits limits;
+	struct hold *hold; /* NULL: no limits */
 	uv_poll_t exit;
 	bool watching;
 	bool attached;	   /* the channel is the loop's */
@@ -53,6 +58,31 @@ static void kill_init(const struct native *n)
 		(void)kill(n->pid, SIGKILL);
 }
 
+/* What of the limits was reached since then. */
+static void add_hits(const struct native *n, const struct limit_hits *since, struct exec_status *st)
+{
+	struct limit_hits now = hold_hits(n->hold);
+
+	st->memory_limit = now.memory > since->memory ? n->limits.memory : 0;
+	st->pids_limit = now.pids > since->pids ? n->limits.pids : 0;
+}
+
+/* Memory that was out explains the end of a sandbox better than what was seen of it. */
+static void explain_by_memory(const struct native *n, struct err *e)
+{
+	const struct limit_hits none = {0};
+	struct exec_status st = {.end = EXEC_LOST};
+
+	if (!n->hold)
+		return;
+	add_hits(n, &none, &st);
+	if (st.memory_limit == 0)
+		return;
+	(void)err_set(e, ERR_SANDBOX, ENOMEM, "the sandbox's init was killed");
+	st.pids_limit = 0;
+	limits_explain(&st, e);
+}
+
 /* The last word, at most once, and not for an end that was asked for. */
 static void report_lost(struct native *n, const struct err *e)
 {
@@ -60,8 +90,21 @@ static void report_lost(struct native *n, const struct err *e)
 		return;
 	n->lost = true;
 	n->why = *e;
+	/* Before the reaping, after which the cgroup is removed. */
+	explain_by_memory(n, &n->why);
 	kill_init(n);
 	n->cb.on_lost(n->cb.arg, &n->why);
+}
+
+static void warn(void *arg, const char *message)
+{
+	const struct native *n = arg;
+	auto_json d = json_object();
+
+	json_put_str(d, "code", "limits");
+	json_put_str(d, "message", message);
+	if (n->cb.on_event)
+		n->cb.on_event(n->cb.arg, "sandbox_warning", d);
 }
 
 static void on_channel_ready(void *arg, int terminals, const int *listeners, size_t count)
@@ -69,6 +112,10 @@ static void on_channel_ready(void *arg, int terminals, const int *listeners, siz
 	struct native *n = arg;
 
 	n->terminals = terminals;
+	if (n->hold) {
+		hold_entered(n->hold);
+		hold_warnings(n->hold, warn, n);
+	}
 	n->cb.on_ready(n->cb.arg, listeners, count);
 }
 
@@ -133,12 +180,38 @@ static int start(struct sandbox *s, uv_loop_t *loop, const struct sandbox_callba
 	return r;
 }
 
+/* A program in a sandbox with limits. */
+struct limited {
+	const struct native *native;
+	struct limit_hits before;
+	exec_done_cb done;
+	void *arg;
+};
+
+static void on_limited_done(void *arg, const struct exec_status *st)
+{
+	auto_free struct limited *l = arg;
+	struct exec_status told = *st;
+
+	/* A sandbox that is lost tells by itself, and may have no cgroup any more. */
+	if (st->end != EXEC_LOST)
+		add_hits(l->native, &l->before, &told);
+	l->done(l->arg, &told);
+}
+
 static int exec_native(struct sandbox *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
 		       struct err *e)
 {
 	const struct native *n = (struct native *)s;
 
-	return channel_exec(n->channel, o, done, arg, ret, e);
+	if (!n->hold)
+		return channel_exec(n->channel, o, done, arg, ret, e);
+	struct limited *l = xmalloc(sizeof *l);
+	*l = (struct limited){.native = n, .before = hold_hits(n->hold), .done = done, .arg = arg};
+	int r = channel_exec(n->channel, o, on_limited_done, l, ret, e);
+	if (r < 0)
+		free(l);
+	return r;
 }
 
 static void on_channel_freed(void *arg)
@@ -189,6 +262,7 @@ static void free_native(struct sandbox *s)
 		channel_free(n->channel, NULL, NULL);
 	close_quietly(n->pidfd);
 	close_quietly(n->terminals);
+	hold_free(n->hold);
 	free(n);
 }
 
@@ -243,8 +317,11 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 	struct native *n = xcalloc(1, sizeof *n);
 	n->base.ops = &ops;
 	n->terminals = -1;
+	n->limits = p->spec->limits;
+	n->hold = hold_new(&n->limits, p->run_id, !child_is_privileged());
 	const struct child_params child = {
 		.plan = plan,
+		.hold = n->hold,
 		.user_namespace = !child_is_privileged(),
 		.own_network = p->enforce_network,
 		.uid = getuid(),
@@ -253,6 +330,7 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 	r = child_start(&child, &n->pid, &n->pidfd, &control, e);
 	plan_free(plan);
 	if (r < 0) {
+		hold_free(n->hold);
 		free(n);
 		return r;
 	}
@@ -289,13 +367,22 @@ static int list_mounts(const struct sandbox_params *p, json_t *list, struct err 
 	return r;
 }
 
+static int sweep(size_t *ret_n, struct err *e)
+{
+	(void)e;
+	*ret_n = hold_sweep();
+	return 0;
+}
+
 const struct driver driver_native = {
 	.name = "native",
-	.caps = {.mounts = true, .host_state = true, .network_policy = true, .host_toolchain = true},
+	.caps = {.mounts = true, .host_state = true, .network_policy = true, .limits = true, .host_toolchain = true},
 	.probe = child_probe,
 	.doubtful = child_doubtful,
 	.artifact_files = GUEST_ARTIFACT_FILES,
 	.attachments = GUEST_ATTACHMENTS,
 	.sandbox_new = sandbox_new,
+	.sweep = sweep,
 	.list_mounts = list_mounts,
+	.limits = hold_describe,
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct exec_opts {
 	const char *const *argv; /* NULL-terminated; argv[0] with a slash, or looked up in the PATH of env */
@@ -29,6 +30,9 @@ struct exec_status {
 	enum exec_end end;
 	int code;
 	bool core;
+	/* The sandbox's limits of memory (bytes) and processes, when one was reached while it ran; else 0. */
+	uint64_t memory_limit;
+	uint64_t pids_limit;
 };
 
 struct exec;
