@@ -19,7 +19,7 @@ static const struct {
 #undef ERR_ROW
 };
 
-/* vsnprintf that leaves errno alone and tells how much stands in the buffer. */
+/* vsnprintf that tells how much stands in the buffer. */
 static size_t format_into(char *to, size_t size, const char *fmt, va_list ap)
 {
 	int n = vsnprintf(to, size, fmt, ap);

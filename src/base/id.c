@@ -1,4 +1,4 @@
-/* Random bytes and identifiers. */
+/* Random bytes, identifiers, and hex digits. */
 #include <base/id.h>
 
 #include <errno.h>
@@ -21,9 +21,10 @@ void random_bytes(void *to, size_t len)
 	}
 }
 
-static void hex_of(char *to, const unsigned char *from, size_t n)
+void hex_encode(char *to, const void *data, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
+	const unsigned char *from = data;
 
 	for (size_t i = 0; i < n; i++) {
 		*to++ = digits[from[i] >> 4];
@@ -39,7 +40,7 @@ void id_hex(char *to, size_t bytes)
 	if (bytes > sizeof raw)
 		abort();
 	random_bytes(raw, bytes);
-	hex_of(to, raw, bytes);
+	hex_encode(to, raw, bytes);
 }
 
 void id_uuid7(char ret[UUID_SIZE], uint64_t wall_ms)
@@ -52,7 +53,7 @@ void id_uuid7(char ret[UUID_SIZE], uint64_t wall_ms)
 		u[i] = (unsigned char)(wall_ms >> (40 - 8 * i));
 	u[6] = (unsigned char)(0x70 | (u[6] & 0x0f));
 	u[8] = (unsigned char)(0x80 | (u[8] & 0x3f));
-	hex_of(hex, u, sizeof u);
+	hex_encode(hex, u, sizeof u);
 	snprintf(ret, UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 }
 

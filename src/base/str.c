@@ -290,6 +290,14 @@ int str_parse_duration(const char *s, unsigned long long *ret_ms)
 	return 0;
 }
 
+bool str_has_control(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return true;
+	return false;
+}
+
 bool str_is_identifier(const char *s)
 {
 	for (size_t i = 0; s[i]; i++) {

@@ -169,15 +169,10 @@ static int exec_host(struct sandbox *s, const struct exec_opts *o, exec_done_cb 
 		.pidfd = -1,
 		.tty = o->tty ? fcntl(o->stdio[0], F_DUPFD_CLOEXEC, 3) : -1,
 	};
-	/* spawn's interface is execve's, which is not const and does not write. */
-	union {
-		const char *const *is;
-		char *const *wanted;
-	} argv = {.is = o->argv}, env = {.is = o->env};
 	const struct spawn_opts so = {
 		.file = o->argv[0],
-		.argv = argv.wanted,
-		.envp = env.wanted,
+		.argv = spawn_words(o->argv),
+		.envp = spawn_words(o->env),
 		.stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
 		.cwd = o->cwd,
 		.own_group = true,

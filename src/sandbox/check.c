@@ -25,14 +25,6 @@ static int bad(struct err *e, const char *hint, const char *why)
 	return r;
 }
 
-static bool has_control(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return true;
-	return false;
-}
-
 /* What every word on an engine's command line must hold. */
 static int check_word(const char *s, const char *hint, struct err *e)
 {
@@ -40,7 +32,7 @@ static int check_word(const char *s, const char *hint, struct err *e)
 		return bad(e, hint, "it is empty");
 	if (*s == '-')
 		return bad(e, hint, "it begins with '-', which would be read as an option");
-	if (has_control(s))
+	if (str_has_control(s))
 		return bad(e, hint, "it holds a control character");
 	if (strchr(s, ' '))
 		return bad(e, hint, "it holds a space");
@@ -81,7 +73,7 @@ int check_workspace_folder(const char *path, struct err *e)
 	static const char hint[] = "it is where the workspace stands inside the sandbox, such as /workspace";
 	static const char *const own[] = {"/proc", "/sys", "/dev", "/run/iterion"};
 
-	if (has_control(path))
+	if (str_has_control(path))
 		return bad(e, hint, "it holds a control character");
 	auto_free char *clean = path_clean(path);
 	if (!clean)
@@ -118,7 +110,7 @@ int check_build_path(const char *path, struct err *e)
 
 	if (!*path)
 		return bad(e, hint, "it is empty");
-	if (has_control(path))
+	if (str_has_control(path))
 		return bad(e, hint, "it holds a control character");
 	if (*path == '/' || *path == '-')
 		return bad(e, hint, *path == '/' ? "it is an absolute path" : "it begins with '-'");

@@ -59,19 +59,11 @@ void dc_source(const struct dc_reader *r, const char *field)
 	strv_set_env(&r->out->spec.sources, field, r->d->shown);
 }
 
-static bool has_control(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return true;
-	return false;
-}
-
 int dc_text(const struct dc_reader *r, json_t *v, const char *field, const char **ret)
 {
 	if (!json_is_string(v))
 		return dc_bad(r, v, field, "write a string in double quotes", "it is not a string");
-	if (has_control(json_string_value(v)))
+	if (str_has_control(json_string_value(v)))
 		return dc_bad(r, v, field, "take it out", "it holds a control character");
 	*ret = json_string_value(v);
 	return 0;

@@ -31,14 +31,6 @@ static int bad(struct err *e, const char *hint, const char *fmt, ...)
 	return r;
 }
 
-static bool has_control(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return true;
-	return false;
-}
-
 /* Letters, digits, and _ . - behind the first. */
 static bool is_name(const char *s)
 {
@@ -58,7 +50,7 @@ static int check_target(const char *target, struct err *e)
 
 	if (!target || !*target)
 		return bad(e, example, "a target is missing");
-	if (has_control(target))
+	if (str_has_control(target))
 		return bad(e, "remove it", "a control character in the target");
 	auto_free char *clean = path_clean(target);
 	if (!clean)
@@ -87,7 +79,7 @@ int sandbox_mount_check(const struct sandbox_mount *m, struct err *e)
 {
 	const char *s = m->source;
 
-	if (s && has_control(s))
+	if (s && str_has_control(s))
 		return bad(e, "remove it", "a control character in the source");
 	if (s && strstr(s, "${"))
 		return bad(e, "the variables are ${localEnv:NAME}, ${NAME} and ${PROJECT_DIR}",

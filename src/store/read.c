@@ -111,7 +111,7 @@ int event_reader_next(struct event_reader *r, json_t **ret, const char **ret_lin
 		}
 		*end = '\0';
 		r->done = (size_t)(end + 1 - r->data.data);
-		json_t *j = r->overlong ? NULL : record_parse(line, (size_t)(end - line), NULL);
+		json_t *j = r->overlong ? NULL : json_parse(line, (size_t)(end - line), NULL);
 		r->overlong = false;
 		if (json_is_object(j)) {
 			r->offset = r->at + r->done;

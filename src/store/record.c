@@ -11,6 +11,7 @@
 #include <base/file.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <base/proc.h>
 #include <store/run.h>
 
 #include <errno.h>
@@ -19,44 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *record_parse(const char *text, size_t len, struct err *e)
-{
-	json_error_t je;
-	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
-
-	if (!j)
-		(void)err_set(e, ERR_INPUT, 0, "JSON, line %d column %d: %s", je.line, je.column, je.text);
-	return j;
-}
-
-/* Field 22 of stat; the second field may hold anything, so the count begins behind the last parenthesis. */
-static int start_time(pid_t pid, long long *ret)
-{
-	char path[64], text[1024];
-
-	(void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (n < 0)
-		return -errno;
-	text[n] = '\0';
-	const char *p = strrchr(text, ')');
-	for (int field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (!p)
-		return -EPROTO;
-	*ret = strtoll(p + 1, NULL, 10);
-	return 0;
-}
-
 json_t *record_owner(bool locked)
 {
 	json_t *o = json_object();
-	long long start = 0;
+	unsigned long long start = 0;
 
 	json_put_int(o, "pid", getpid());
-	if (start_time(getpid(), &start) == 0)
-		json_put_int(o, "start_time", start);
+	if (proc_start_time(getpid(), &start) == 0)
+		json_put_int(o, "start_time", (long long)start);
 	json_put_bool(o, "locked", locked);
 	return o;
 }
@@ -74,11 +45,11 @@ bool record_owner_alive(const json_t *record)
 {
 	const json_t *owner = json_object_get(record, "owner");
 	json_int_t pid = json_integer_value(json_object_get(owner, "pid"));
-	long long start = 0;
+	unsigned long long start = 0;
 
-	if (pid <= 0 || pid > INT32_MAX || start_time((pid_t)pid, &start) < 0)
+	if (pid <= 0 || pid > INT32_MAX || proc_start_time((pid_t)pid, &start) < 0)
 		return false;
-	return start == json_integer_value(json_object_get(owner, "start_time"));
+	return (long long)start == json_integer_value(json_object_get(owner, "start_time"));
 }
 
 bool record_alive(int run_dirfd, const json_t *record)
@@ -117,7 +88,7 @@ static json_t *read_file(int run_dirfd, const char *name, const char *run_id, st
 		(void)err_wrap(e, 0, "run %s", run_id);
 		return NULL;
 	}
-	auto_json j = record_parse(text, len, e);
+	auto_json j = json_parse(text, len, e);
 	if (!j) {
 		(void)err_wrap(e, 0, "run %s: %s", run_id, name);
 		return NULL;

@@ -17,10 +17,6 @@ enum {
 #define RUN_JSON_PREVIOUS "run.json.previous"
 #define EVENTS_FILE "events.jsonl"
 
-/* As json_parse, for documents that this library wrote: the output of a program may hold NULs, which stand there as
- * \u0000. NULL on error. */
-json_t *record_parse(const char *text, size_t len, struct err *e);
-
 /* Who writes the run: {"pid","start_time","locked"}. start_time is field 22 of /proc/PID/stat (proc(5)), which tells a
  * process from a later one of the same number. */
 json_t *record_owner(bool locked);

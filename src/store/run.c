@@ -10,6 +10,7 @@
 #include <base/clock.h>
 #include <base/err.h>
 #include <base/file.h>
+#include <base/id.h>
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
@@ -40,15 +41,10 @@ const char *run_status_name(enum run_status s)
 
 void record_digest(char ret[SHA256_HEX_SIZE], struct sha256_ctx *sum)
 {
-	static const char digits[] = "0123456789abcdef";
 	unsigned char digest[SHA256_DIGEST_SIZE];
 
 	sha256_digest(sum, sizeof digest, digest);
-	for (size_t i = 0; i < sizeof digest; i++) {
-		ret[2 * i] = digits[digest[i] >> 4];
-		ret[2 * i + 1] = digits[digest[i] & 15];
-	}
-	ret[2 * sizeof digest] = '\0';
+	hex_encode(ret, digest, sizeof digest);
 }
 
 void store_sha256(char ret[SHA256_HEX_SIZE], const void *data, size_t len)
@@ -332,7 +328,7 @@ int store_run_load(const struct store_run *r, const char *ref, json_t **ret, str
 
 	if (n < 0)
 		return err_sys(e, -n, "run %s: read %s", r->id, ref);
-	*ret = record_parse(buf_str(&text), text.len, e);
+	*ret = json_parse(buf_str(&text), text.len, e);
 	return *ret ? 0 : err_wrap(e, -EPROTO, "run %s: %s", r->id, ref);
 }
 

@@ -215,7 +215,7 @@ int save_repair(struct store_run *r, struct err *e)
 	if (faccessat(r->dirfd, RUN_JSON_PREVIOUS, F_OK, 0) < 0)
 		return 0;
 	if (file_read(r->dirfd, RUN_JSON, RUN_JSON_MAX, &text, &len, NULL) == 0)
-		whole = record_parse(text, len, NULL);
+		whole = json_parse(text, len, NULL);
 	int n = json_is_object(whole) ? unlinkat(r->dirfd, RUN_JSON_PREVIOUS, 0)
 				      : renameat(r->dirfd, RUN_JSON_PREVIOUS, r->dirfd, RUN_JSON);
 	return n < 0 ? err_sys(e, errno, "run %s: repair %s", r->id, RUN_JSON) : 0;

@@ -57,15 +57,10 @@ static void on_not_run(uv_idle_t *idle)
 
 static int start_on_host(struct proc *p, uv_loop_t *loop, const struct exec_opts *o, struct err *e)
 {
-	/* spawn's interface is execve's, which is not const and does not write. */
-	union {
-		const char *const *is;
-		char *const *wanted;
-	} argv = {.is = o->argv}, env = {.is = o->env};
 	const struct spawn_opts so = {
 		.file = o->argv[0],
-		.argv = argv.wanted,
-		.envp = env.wanted,
+		.argv = spawn_words(o->argv),
+		.envp = spawn_words(o->env),
 		.stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
 		.cwd = o->cwd,
 		.own_group = true,

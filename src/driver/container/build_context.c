@@ -14,6 +14,7 @@
 #include <base/cleanup.h>
 #include <base/err.h>
 #include <base/file.h>
+#include <base/id.h>
 #include <base/mem.h>
 #include <base/path.h>
 #include <base/str.h>
@@ -378,8 +379,7 @@ static int walk_all(const struct build_context *c, const struct sandbox_build *b
 	strv_done(&w.folders);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < sizeof digest; i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+	hex_encode(ret, digest, sizeof digest);
 	return 0;
 }
 

@@ -218,14 +218,9 @@ static int spawn(struct cli *c, const struct cli_opts *o, struct err *e)
 		r = make_pipe(&c->err, &err, e);
 	if (r < 0)
 		return r;
-	/* execve's signature lacks the const that it keeps. */
-	union {
-		const char *const *in;
-		char *const *out;
-	} argv = {o->argv};
 	const struct spawn_opts so = {
 		.file = o->argv[0],
-		.argv = argv.out,
+		.argv = spawn_words(o->argv),
 		.envp = environ,
 		.stdio = {o->stdin_fd, out, err},
 		.cwd = o->cwd,

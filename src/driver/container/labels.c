@@ -7,8 +7,10 @@
 
 #include <base/cleanup.h>
 #include <base/file.h>
+#include <base/id.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <base/proc.h>
 #include <base/str.h>
 
 #include <dirent.h>
@@ -51,24 +53,15 @@ void label_host_id(char ret[HOST_ID_SIZE])
 	if (n > 0)
 		sha256_update(&sum, (size_t)n, (const uint8_t *)text);
 	sha256_digest(&sum, sizeof digest, digest);
-	for (int i = 0; i < (HOST_ID_SIZE - 1) / 2; i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+	hex_encode(ret, digest, (HOST_ID_SIZE - 1) / 2);
 }
 
 /* 0 when the process is not there. */
 static unsigned long long start_time(long pid)
 {
-	char path[64];
-	auto_free char *text = NULL;
+	unsigned long long start = 0;
 
-	(void)snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-	if (file_read(AT_FDCWD, path, SMALL_FILE, &text, NULL, NULL) < 0)
-		return 0;
-	/* Behind the name, which may hold anything, stand fields 3 to 22. */
-	const char *p = strrchr(text, ')');
-	for (int field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
+	return pid > INT_MAX || proc_start_time((pid_t)pid, &start) < 0 ? 0 : start;
 }
 
 void label_owner(char ret[OWNER_SIZE])

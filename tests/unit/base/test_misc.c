@@ -4,8 +4,10 @@
 #include <base/id.h>
 #include <base/log.h>
 #include <base/mem.h>
+#include <base/proc.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdio.h>
@@ -26,6 +28,39 @@ static void test_hex(void **state)
 	assert_string_not_equal(a, b);
 	id_hex(a, 0);
 	assert_string_equal(a, "");
+}
+
+static void test_hex_encode(void **state)
+{
+	(void)state;
+	char text[11] = "..........";
+
+	hex_encode(text, "\x00\x09\xaf\xff", 4);
+	assert_string_equal(text, "0009afff");
+	assert_int_equal(text[9], '.');
+	hex_encode(text, "", 0);
+	assert_string_equal(text, "");
+}
+
+/* A child's start is not before ours, and a process that is gone has none. */
+static void test_start_time(void **state)
+{
+	(void)state;
+	unsigned long long mine = 0, child = 0, again = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(proc_start_time(getpid(), &mine), 0);
+	assert_int_equal(proc_start_time(pid, &child), 0);
+	assert_int_equal(proc_start_time(pid, &again), 0);
+	assert_true(mine > 0 && child >= mine && child == again);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(proc_start_time(pid, &again), -ENOENT);
 }
 
 static void test_uuid7(void **state)
@@ -195,7 +230,8 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hex),	      cmocka_unit_test(test_uuid7),
+		cmocka_unit_test(test_hex),	      cmocka_unit_test(test_hex_encode),
+		cmocka_unit_test(test_start_time),    cmocka_unit_test(test_uuid7),
 		cmocka_unit_test(test_constant_time), cmocka_unit_test(test_time),
 		cmocka_unit_test(test_arena),	      cmocka_unit_test(test_log),
 		cmocka_unit_test(test_memory),

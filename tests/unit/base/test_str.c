@@ -224,6 +224,21 @@ static void test_identifiers(void **state)
 }
 
 /* Every byte but NUL and the words that shells treat worst, through a real sh. */
+static void test_has_control(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool want;
+	} rows[] = {
+		{"", false},	{"plain ~", false}, {"\xc3\xa9", false}, {"a\tb", true},
+		{"\x01", true}, {"end\n", true},    {"\x7f", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(str_has_control(rows[i].text), rows[i].want);
+}
+
 static void test_quote(void **state)
 {
 	(void)state;
@@ -255,9 +270,11 @@ static void test_quote(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compare),	   cmocka_unit_test(test_lists),       cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_neutralise), cmocka_unit_test(test_nearest),     cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_numbers),	   cmocka_unit_test(test_identifiers), cmocka_unit_test(test_quote),
+		cmocka_unit_test(test_has_control), cmocka_unit_test(test_compare),
+		cmocka_unit_test(test_lists),	    cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_neutralise),  cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_durations),   cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_identifiers), cmocka_unit_test(test_quote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Random bytes and identifiers. */
+/* Random bytes, identifiers, and hex digits. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,10 @@
 /* Fills with bytes fit for keys (getrandom(2)); ends the process when the kernel has none. */
 void random_bytes(void *to, size_t len);
 
-/* 2*bytes lower-case hex digits and a NUL. */
+/* Writes n bytes as 2*n lower-case hex digits and a NUL. */
+void hex_encode(char *to, const void *data, size_t n);
+
+/* Random: 2*bytes lower-case hex digits and a NUL. */
 void id_hex(char *to, size_t bytes);
 
 enum { UUID_SIZE = 37 };

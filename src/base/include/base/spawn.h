@@ -25,6 +25,17 @@ struct spawn_opts {
 	int death_signal;
 };
 
+/* A constant list as execve's interface wants it, which is not const and does not write. */
+static inline char *const *spawn_words(const char *const *words)
+{
+	union {
+		const char *const *is;
+		char *const *wanted;
+	} list = {.is = words};
+
+	return list.wanted;
+}
+
 /* Starts it with default signal handling, no signal blocked, and no descriptor but 0, 1, 2. The cost does not grow
  * with the caller's memory (vfork semantics). ret_pidfd may be NULL. Returns 0, or the very -errno that chdir or
  * execve gave (-ENOENT, -EACCES, -ENOEXEC, …) with nothing left behind. */

@@ -46,6 +46,9 @@ int str_parse_duration(const char *s, unsigned long long *ret_ms);
 /* A whole decimal number within [min, max]; -EINVAL or -ERANGE. */
 int str_parse_uint(const char *s, unsigned long long min, unsigned long long max, unsigned long long *ret);
 
+/* Whether there is an ASCII control character in it. */
+bool str_has_control(const char *s);
+
 /* Whether it is [A-Za-z_][A-Za-z0-9_]*. */
 bool str_is_identifier(const char *s);
 
