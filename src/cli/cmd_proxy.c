@@ -17,6 +17,7 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <net/proxy.h>
+#include <net/proxy_json.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,34 +81,17 @@ static void on_signal(uv_signal_t *h, int sig)
 static void on_blocked(void *arg, const struct proxy_blocked *b)
 {
 	struct server *s = arg;
-	json_t *d = json_object();
+	auto_json data = proxy_blocked_json(b);
 
-	json_put_str(d, "host", b->host);
-	json_put_int(d, "port", b->port);
-	json_put_str(d, "reason", b->reason);
-	json_put_str(d, "rule", b->rule);
-	json_put_int(d, "count", b->count);
-	event_file_add(&s->events, "network_blocked", d);
-	json_decref(d);
+	event_file_add(&s->events, "network_blocked", data);
 }
 
 static void on_summary(void *arg, const struct proxy_host_total *t, size_t n)
 {
 	struct server *s = arg;
-	json_t *d = json_object(), *hosts = json_array();
+	auto_json data = proxy_summary_json(t, n);
 
-	for (size_t i = 0; i < n; i++) {
-		json_t *h = json_object();
-		json_put_str(h, "host", t[i].host);
-		json_put_int(h, "allowed", (long long)t[i].allowed);
-		json_put_int(h, "blocked", (long long)t[i].blocked);
-		json_put_int(h, "bytes_up", (long long)t[i].bytes_up);
-		json_put_int(h, "bytes_down", (long long)t[i].bytes_down);
-		(void)json_array_append_new(hosts, h);
-	}
-	json_put(d, "hosts", hosts);
-	event_file_add(&s->events, "network_summary", d);
-	json_decref(d);
+	event_file_add(&s->events, "network_summary", data);
 }
 
 static void on_lost(void *arg, const struct err *e)

@@ -7,6 +7,7 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
+#include <net/proxy_json.h>
 
 #include <string.h>
 
@@ -137,32 +138,15 @@ void session_emit_planted(const struct session *s, const char *path)
 
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b)
 {
-	json_t *d = json_object();
+	json_t *d = proxy_blocked_json(b);
 
-	json_put_str(d, "host", b->host);
-	json_put_int(d, "port", b->port);
-	json_put_str(d, "reason", b->reason);
-	json_put_str(d, "rule", b->rule);
 	json_put_str(d, "run_id", s->p.run_id);
-	json_put_int(d, "count", b->count);
 	emit(s, "network_blocked", d);
 }
 
 void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n)
 {
-	json_t *d = json_object(), *hosts = json_array();
-
-	for (size_t i = 0; i < n; i++) {
-		json_t *h = json_object();
-		json_put_str(h, "host", t[i].host);
-		json_put_int(h, "allowed", (long long)t[i].allowed);
-		json_put_int(h, "blocked", (long long)t[i].blocked);
-		json_put_int(h, "bytes_up", (long long)t[i].bytes_up);
-		json_put_int(h, "bytes_down", (long long)t[i].bytes_down);
-		(void)json_array_append_new(hosts, h);
-	}
-	json_put(d, "hosts", hosts);
-	emit(s, "network_summary", d);
+	emit(s, "network_summary", proxy_summary_json(t, n));
 }
 
 void session_emit_stopped(const struct session *s)
