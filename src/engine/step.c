@@ -91,7 +91,6 @@ static void emit_started(struct engine *en, const struct branch *b)
 	engine_emit(en, "node_started", b->id, b->node->name.s, d);
 }
 
-/* Writes the checkpoint of what ended since the last one. */
 /* Whether what it runs in is up: 1, 0 when it must wait, or -errno. */
 static int need_place(const struct engine *en, const struct branch *b, struct err *e)
 {
