@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import threading
-import time
 
 import pytest
 
@@ -182,6 +181,11 @@ def test_a_dead_proxy_ends_the_run(place, sig):
         assert 'proxy' in err, err
 
 
+def state_of(pid):
+    with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+        return f.read().rpartition(')')[2].split()[0]
+
+
 def test_a_dead_proxy_closes_all_egress(place):
     """iterion is held still, so that the sandbox outlives its proxy: what a node then reaches is nothing."""
     log = os.path.join(place.workspace, 'egress')
@@ -199,7 +203,7 @@ def test_a_dead_proxy_closes_all_egress(place):
         os.kill(p.pid, signal.SIGSTOP)
         try:
             os.kill(pid, signal.SIGKILL)
-            time.sleep(0.2)
+            eventually(lambda: state_of(pid) != 'Z' and ['it lives'], 5, 'the proxy')
             before = len(lines())
             eventually(lambda: len(lines()) < before + 9 and ['too few attempts'], 10, 'the node made')
             assert not [line for line in lines()[before + 3:] if line.startswith('ok')]

@@ -19,13 +19,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
+
+from waiting import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = 'localhost/iterion-test-busybox:1'
 BUSYBOX = '/bin/busybox'
 METADATA = '169.254.169.254'
-START_LIMIT = 60  # seconds that a daemon may take to answer
 
 CONTAINERS_CONF = '''[engine]
 runtime = "runc"
@@ -73,15 +73,6 @@ def tail(path, lines=3):
             return ' | '.join(line.strip() for line in f.readlines()[-lines:]) or 'no word'
     except OSError as e:
         return str(e)
-
-
-def until(true, what, limit=START_LIMIT):
-    """Asks again and again: what it waits for belongs to programs that offer nothing to wait on."""
-    end = time.monotonic() + limit
-    while not true():
-        if time.monotonic() > end:
-            raise AssertionError(f'{what}: not within {limit} s')
-        time.sleep(0.05)
 
 
 def add_file(tar, name, data=b'', mode=0o644, **more):

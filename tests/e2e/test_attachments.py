@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from waiting import until_there
 
 DECLARED = '''attachments:
   spec: file
@@ -82,10 +83,7 @@ def test_the_copy_is_the_runs_own(me, driver):
     me.file('main.bot', workflow('touch ready; while [ ! -e go ]; do sleep 0.02; done; cat {{attachments.spec.path}}',
                                  '[ -e fixed ] && cat {{attachments.spec.path}}'))
     p = me.start('run', 'main.bot', *driver, '--attachment', 'spec=spec.md')
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(me.workspace, 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(me.workspace, 'ready'), p)
     me.file('spec.md', 'after')
     os.unlink(path)
     me.file('go', '')

@@ -2,11 +2,11 @@
 import json
 import os
 import signal
-import time
 
 import pytest
 
 from claw_runner import LIMIT, Runner, reply, text, use
+from waiting import until
 
 
 def marked(mark):
@@ -20,14 +20,6 @@ def marked(mark):
         except OSError:
             pass
     return found
-
-
-def wait_until(what):
-    """Waits for what no event tells of."""
-    end = time.monotonic() + LIMIT
-    while not what():
-        assert time.monotonic() < end, f'it did not become true within {LIMIT} s'
-        os.sched_yield()
 
 
 class Marked:
@@ -258,7 +250,7 @@ def test_nothing_outlives_the_runner(user, end):
         r.say(reply(use('x', 'Bash', command=daemon.format('up2') + '; sleep 1000; :')))
         r.until('event')
         # The runner, the command and the background one, and two daemons, each with its sleep.
-        wait_until(lambda: len(whose.left()) >= 7)
+        until(lambda: len(whose.left()) >= 7, 'all programs run')
         if end == 'eof':
             r.close_input()
             assert r.process.wait(LIMIT) == 1
@@ -355,7 +347,7 @@ def test_bash_time_limit(me):
         for command in ('sleep 1000 & sleep 1000; :', "trap '' TERM; while :; do sleep 1000; done"):
             got = r.call('Bash', command=command, timeout=300)
             assert got['content'] == 'The command was ended after 300 ms, its time limit.' and got['is_error']
-            wait_until(lambda: set(whose.left()) <= {r.process.pid})
+            until(lambda: set(whose.left()) <= {r.process.pid}, 'all but the runner are gone')
         r.finish()
 
 

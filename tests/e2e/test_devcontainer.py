@@ -4,10 +4,10 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 from conftest import ROOT, bin_dir, skip
+from waiting import until_there
 
 NATIVE = ('--sandbox-driver', 'native')
 EXEC = ('sandbox', 'exec', *NATIVE)
@@ -29,13 +29,6 @@ def write(user, text, where='.devcontainer/devcontainer.json'):
 def events(path, kind):
     with open(path, encoding='utf-8') as f:
         return [e['data'] for e in map(json.loads, f) if e['type'] == kind]
-
-
-def wait_until(true, seconds=20):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, 'it did not come'
-        time.sleep(0.01)
 
 
 def test_environment_folder_and_warnings(user):
@@ -98,7 +91,7 @@ def test_interrupted_while_commands_run(user):
     write(user, {'onCreateCommand': {'a': 'echo $$ > up; sleep 1000', 'b': 'sleep 1000'}})
     p = user.start(*EXEC, '--', 'true')
     up = os.path.join(user.workspace, 'up')
-    wait_until(lambda: os.path.exists(up))
+    until_there(up)
     p.send_signal(signal.SIGINT)
     _, err = p.communicate(timeout=20)
     assert p.returncode == 130, err

@@ -3,11 +3,11 @@ and no others, and that docs/events.md has it. What models and agents write is w
 import os
 import re
 import signal
-import time
 
 import pytest
 
 from conftest import ROOT
+from waiting import until_there
 
 NATIVE = ('--sandbox-driver', 'native')
 
@@ -131,10 +131,7 @@ def test_a_run_with_everything(me):
         me.file('main.bot', 'tool a:\n  command: `true`\n\ntool b:\n  command: `touch ready; [ -e go ] || sleep 1000`\n\n'
                 'workflow w:\n  entry: a\n  a -> b\n  b -> done\n')
         p = me.start('run', 'main.bot')
-        end = time.monotonic() + 20
-        while not os.path.exists(os.path.join(me.workspace, 'ready')):
-            assert time.monotonic() < end and p.poll() is None
-            time.sleep(0.02)
+        until_there(os.path.join(me.workspace, 'ready'), p)
         p.send_signal(sig)
         p.communicate(timeout=30)
         assert p.returncode == code

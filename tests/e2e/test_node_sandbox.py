@@ -1,10 +1,10 @@
 """Nodes with a sandbox block of their own: what differs, which share one, when it starts, and that none outlives its run."""
 import os
-import time
 
 import pytest
 
 import engines
+from waiting import until, until_there
 
 NATIVE = ('--sandbox-driver', 'native')
 NS = 'readlink /proc/self/ns/mnt'
@@ -50,13 +50,6 @@ def command(pid):
             return f.read().split('\0')[:-1]
     except (FileNotFoundError, ProcessLookupError):
         return []
-
-
-def wait_for(what, p=None):
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end and (p is None or p.poll() is None)
-        time.sleep(0.02)
 
 
 def gone(pids):
@@ -120,7 +113,7 @@ def test_not_started_before_it_is_needed(me):
                                  tool('c', 'true', 'env:', '  X: "c"'), names='abc')
             .replace('  b -> c\n', '  b -> done when "true"\n  b -> c\n'))
     p = me.start('run', 'main.bot', *NATIVE)
-    wait_for(lambda: os.path.exists(os.path.join(me.workspace, 'ready')), p)
+    until_there(os.path.join(me.workspace, 'ready'), p)
     names = list(children(p.pid).values())
     assert names.count('iterion') + names.count('iterion-init') + names.count('iterion-guest') == 1, names
     me.file('go', '')
@@ -133,12 +126,12 @@ def test_nothing_outlives_a_kill(user):
     user.file('main.bot', workflow(tool('a', 'true'), tool('b', 'setsid sleep 1000 & touch ready; sleep 1000', *block),
                                    names='ab', head=NETWORK))
     p = user.start('run', 'main.bot', *NATIVE)
-    wait_for(lambda: sum('sleep' in n for n in children(p.pid).values()) == 2, p)
+    until(lambda: sum('sleep' in n for n in children(p.pid).values()) == 2, 'two nodes sleep', process=p)
     below = children(p.pid)
     assert sum('proxy' in n for n in below.values()) == 2, below
     p.kill()
     p.communicate()
-    wait_for(lambda: gone(below))
+    until(lambda: gone(below), 'all of the run is gone')
 
 
 def test_the_host_among_sandboxes(user):
@@ -192,9 +185,11 @@ def test_that_failed_does_not_stay(me):
     me.file('main.bot', ''.join(nodes) + 'router r:\n  mode: fan_out_all\n\ntool j:\n  command: `true`\n  await: best_effort\n\n'
             f'workflow w:\n  entry: r\n{head}  r -> a\n  r -> b\n  a -> j\n  b -> j\n  j -> done\n')
     p = me.start('run', 'main.bot', *NATIVE)
-    wait_for(lambda: all(os.path.exists(os.path.join(me.workspace, n)) for n in ('ready', 'began')), p)
-    wait_for(lambda: [e for e in me.events() if e['type'] == 'tool_error'], p)
-    wait_for(lambda: 'sleep 1000' not in [' '.join(command(pid)) for pid in children(p.pid)], p)
+    for name in ('ready', 'began'):
+        until_there(os.path.join(me.workspace, name), p)
+    until(lambda: [e for e in me.events() if e['type'] == 'tool_error'], 'the event tool_error', process=p)
+    until(lambda: 'sleep 1000' not in [' '.join(command(pid)) for pid in children(p.pid)], 'the program is gone',
+          process=p)
     me.file('go', '')
     p.communicate(timeout=30)
     assert p.returncode == 0

@@ -4,9 +4,9 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
+from waiting import until_there
 
 VOID = {'meta', 'br', 'link', 'img', 'input'}
 LOOSE = {'th', 'td', 'tr'}  # their end tags may be left out
@@ -190,10 +190,7 @@ def test_while_it_runs(me):
     """A page of a run that goes on, and of one whose process was killed."""
     me.file('main.bot', 'tool t:\n  command: `touch ready; while :; do sleep 0.1; done`\n\nworkflow w:\n  entry: t\n  t -> done\n')
     p = me.start('run', 'main.bot', '--sandbox-driver', 'noop', '--store-dir', me.store)
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(me.workspace, 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(me.workspace, 'ready'), p)
     page = parsed(me.ok('report', '--store-dir', me.store, '--format', 'html').stdout)
     assert 'running' in page.text and len(page.all('g', 'running')) == 2
     p.send_signal(signal.SIGKILL)

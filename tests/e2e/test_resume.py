@@ -13,6 +13,7 @@ import signal
 import time
 
 import pytest
+from waiting import until_there
 
 ROUNDS = int(os.environ.get('RESUME_ROUNDS', '15'))
 SEED = int(os.environ.get('RESUME_SEED', str(int(time.time()))))
@@ -224,10 +225,7 @@ def test_failed(user):
 def test_cancelled(user):
     user.file('main.bot', two('touch ready; test -e good || sleep 30'))
     p = user.start('run', 'main.bot', *FLAGS)
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(user.workspace, 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(user.workspace, 'ready'), p)
     user.fails('resume', '--last', *FLAGS, code=2, says='another process is running it')
     p.terminate()
     p.communicate(timeout=30)
@@ -240,10 +238,7 @@ def test_cancelled(user):
 def test_interrupted_is_recorded(me):
     me.file('main.bot', two('touch ready; test -e good || sleep 30'))
     p = me.start('run', 'main.bot', *FLAGS)
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(me.workspace, 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(me.workspace, 'ready'), p)
     p.kill()
     p.communicate()
     me.file('good', '')

@@ -2,9 +2,9 @@
 import json
 import os
 import signal
-import time
 
 import pytest
+from waiting import until, until_there
 
 DRIVERS = ('noop', 'native')
 HEAD = 'workflow w:\n  entry: {entry}\n  sandbox: auto\n'
@@ -77,10 +77,7 @@ def test_output_cannot_make_the_record_unreadable(user, driver, printed):
 def test_cancelled(user, driver, sig, code):
     user.file('main.bot', tools('touch ready; while :; do sleep 0.1; done', 'echo never'))
     p = user.start('run', 'main.bot', *driver)
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(user.workspace, 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(user.workspace, 'ready'), p)
     p.send_signal(sig)
     p.communicate(timeout=30)
     assert p.returncode == code
@@ -145,43 +142,33 @@ def test_follow_until_the_end(me):
     """logs --follow, started while the run goes on, ends with it and has seen everything."""
     me.file('main.bot', tools('while [ ! -e go ]; do sleep 0.05; done', 'echo last'))
     run = me.start('run', 'main.bot', '--sandbox-driver', 'noop')
-    end = time.monotonic() + 20
-    while not has_begun(me):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: has_begun(me), 'the run has begun', process=run)
     logs = me.start('logs', '--follow', '--json')
-    time.sleep(0.3)
-    assert logs.poll() is None
+    first = logs.stdout.readline()
     me.file('go', '')
     assert run.wait(30) == 0
     out, _ = logs.communicate(timeout=30)
     assert logs.returncode == 0
-    assert [json.loads(line) for line in out.decode().splitlines()] == me.events()
+    assert [json.loads(line) for line in (first + out).decode().splitlines()] == me.events()
 
 
 def test_follow_notices_a_killed_run(me):
     me.file('main.bot', tools('touch ready; while :; do sleep 0.1; done'))
     run = me.start('run', 'main.bot', '--sandbox-driver', 'noop')
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(me.workspace, 'ready')):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until_there(os.path.join(me.workspace, 'ready'))
     logs = me.start('logs', '--follow')
-    time.sleep(0.3)
+    first = logs.stdout.readline()
     run.kill()
     run.wait()
     out, err = logs.communicate(timeout=20)
-    assert logs.returncode == 0 and b'process is gone' in err and b'node t0' in out
+    assert logs.returncode == 0 and b'process is gone' in err and b'node t0' in first + out
     assert json.loads(me.ok('inspect', '--json').stdout)['runs'][0]['status'] == 'interrupted'
 
 
 def test_reader_that_goes_away_ends_logs(me):
     me.file('main.bot', tools('while [ ! -e go ]; do sleep 0.05; done', 'echo last'))
     run = me.start('run', 'main.bot', '--sandbox-driver', 'noop')
-    end = time.monotonic() + 20
-    while not has_begun(me):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: has_begun(me), 'the run has begun', process=run)
     logs = me.start('logs', '--follow', '--json')
     assert logs.stdout.readline()
     logs.stdout.close()
@@ -196,13 +183,10 @@ def test_terminal_that_goes_away(me, nohup):
     me.file('main.bot', tools('touch ready; while [ ! -e go ]; do sleep 0.05; done'))
     p = me.start('run', 'main.bot', '--sandbox-driver', 'noop',
                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL))
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(me.workspace, 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(me.workspace, 'ready'), p)
     p.send_signal(signal.SIGHUP)
-    time.sleep(0.2)
-    me.file('go', '')
+    if nohup:
+        me.file('go', '')  # without it only the signal can end the run
     p.communicate(timeout=30)
     assert p.returncode == (0 if nohup else 143)
     assert types(me.events())[-1] == ('run_finished' if nohup else 'run_cancelled')

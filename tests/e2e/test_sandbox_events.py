@@ -3,10 +3,10 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 from conftest import ROOT
+from waiting import until_there
 
 NATIVE = ('--sandbox-driver', 'native')
 
@@ -178,17 +178,10 @@ def test_no_sandbox_no_events(me):
     assert [e for e in me.events() if e['type'].startswith(('sandbox_', 'network_'))] == []
 
 
-def wait_for(path):
-    end = time.monotonic() + 20
-    while not os.path.exists(path):
-        assert time.monotonic() < end, 'it did not come up'
-        time.sleep(0.01)
-
-
 def start_long(user, command='touch up; sleep 1000'):
     user.file('w.bot', tool(command, '    mode: inline'))
     p = user.start('run', 'w.bot', '--quiet', *NATIVE)
-    wait_for(os.path.join(user.workspace, 'up'))
+    until_there(os.path.join(user.workspace, 'up'))
     return p
 
 
@@ -231,7 +224,7 @@ def test_killed(user):
     """Programs still run when it is taken away: those of post_create, at a signal."""
     user.file('w.bot', tool('true', '    post_create: "touch up; sleep 1000"'))
     p = user.start('run', 'w.bot', '--quiet', *NATIVE)
-    wait_for(os.path.join(user.workspace, 'up'))
+    until_there(os.path.join(user.workspace, 'up'))
     p.send_signal(signal.SIGTERM)
     p.communicate(timeout=30)
     by_kind = check(user.events())

@@ -12,6 +12,7 @@ import termios
 import time
 
 import pytest
+from waiting import until_there
 
 NATIVE = ('--sandbox-driver', 'native')
 EXEC = ('sandbox', 'exec', *NATIVE, '--network', 'allowlist')
@@ -102,29 +103,21 @@ def test_refused_host_is_an_event(user):
     assert [(b['host'], b['port']) for b in blocked] == [('evil.example.net', 443)]
 
 
-def wait_for(path, seconds=20):
-    end = time.monotonic() + seconds
-    while not os.path.exists(path):
-        assert time.monotonic() < end, f'{path} did not come'
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize('sig', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_reach_the_program(user, sig):
     name = sig.name[3:]
     p = user.start(*EXEC, '--', 'sh', '-c', f'trap "echo got {name}; exit 9" {name}; touch ready; while :; do sleep 0.1; done')
-    wait_for(os.path.join(user.workspace, 'ready'))
+    until_there(os.path.join(user.workspace, 'ready'))
     p.send_signal(sig)
     out, _ = p.communicate(timeout=30)
     assert (p.returncode, out.decode()) == (9, f'got {name}\n')
 
 
 def test_third_signal_ends_a_stubborn_program(user):
-    p = user.start(*EXEC, '--', 'sh', '-c', 'trap "" INT TERM; touch ready; while :; do sleep 0.1; done')
-    wait_for(os.path.join(user.workspace, 'ready'))
-    for _ in range(3):
+    p = user.start(*EXEC, '--', 'sh', '-c', 'trap "" INT; trap "echo no" TERM; echo up; while :; do sleep 0.1; done')
+    for said in (b'up\n', b'no\n', b'no\n'):
+        assert p.stdout.readline() == said  # so that no signal falls together with the one before
         p.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
     p.communicate(timeout=30)
     assert p.returncode in (137, 143)
 

@@ -2,9 +2,9 @@
 import os
 import signal
 import subprocess
-import time
 
 import pytest
+from waiting import until_there
 
 DRIVERS = ['native', 'noop']
 
@@ -125,10 +125,7 @@ def test_the_file_means_the_tree(user, folder):
 def test_interrupted(user, driver):
     repository(user, 'touch ready; while :; do sleep 0.1; done')
     p = user.start('run', 'main.bot', '--run-id', 'r1', *driver)
-    end = time.monotonic() + 20
-    while not os.path.exists(os.path.join(user.store, 'worktrees', 'r1', 'ready')):
-        assert time.monotonic() < end and p.poll() is None
-        time.sleep(0.02)
+    until_there(os.path.join(user.store, 'worktrees', 'r1', 'ready'), p)
     p.send_signal(signal.SIGTERM)
     p.communicate(timeout=30)
     assert p.returncode == 143
