@@ -145,6 +145,7 @@ static const struct help_row exits[] = {
 	{"0", "the run finished"},
 	{"1", "the run failed"},
 	{"2", "the file, a value or the command line is wrong, or a check before the start failed; nothing was run"},
+	{"3", "the run waits for a person"},
 	{"130, 143", "the run was cancelled by SIGINT or SIGTERM"},
 	{NULL, NULL},
 };
