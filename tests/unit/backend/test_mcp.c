@@ -18,7 +18,6 @@
 #include <dsl/parse.h>
 #include <errno.h>
 #include <mcp/mcp.h>
-#include <sandbox/spec.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -45,27 +44,7 @@ struct fixture {
 	struct err err;
 };
 
-static const struct sandbox_spec host = {.mode = SANDBOX_NONE};
 static const char *const node_env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "INSIDE=yes", "ITERION_NODE_ID=a", NULL};
-
-static void ignore_event(void *arg, const char *type, json_t *data)
-{
-	(void)arg;
-	(void)type;
-	(void)data;
-}
-
-static void ignore_lost(void *arg, const struct err *e)
-{
-	(void)arg;
-	(void)e;
-}
-
-static void session_answered(void *arg, const struct err *e)
-{
-	(void)arg;
-	assert_null(e);
-}
 
 static void on_event(void *arg, const char *type, json_t *data)
 {
@@ -79,14 +58,9 @@ static void on_event(void *arg, const char *type, json_t *data)
 static void setup(struct fixture *f, const char *block, const char *servers)
 {
 	*f = (struct fixture){.top = tmp_dir(), .events = json_array()};
-	fake_session_reset();
 	(void)signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
-	const struct session_params sp = {
-		.loop = &f->loop, .spec = &host, .workspace = f->top, .on_event = ignore_event, .on_lost = ignore_lost};
-	assert_int_equal(session_new(&sp, &f->session, NULL), 0);
-	session_start(f->session, session_answered, NULL);
-	uv_run(&f->loop, UV_RUN_NOWAIT);
+	f->session = fake_session_open(&f->loop, f->top);
 	auto_free char *text = xasprintf("%s\nagent a:\n  model: \"m\"\n  user: p\nprompt p:\n  hello\nworkflow w:\n"
 					 "  entry: a\n%s  a -> done\n",
 					 servers, block);
@@ -146,15 +120,12 @@ static void teardown(struct fixture *f)
 {
 	stop(f);
 	forget(f);
-	session_stop(f->session, session_answered, NULL);
-	uv_run(&f->loop, UV_RUN_DEFAULT);
-	session_free(f->session);
+	fake_session_close(f->session, &f->loop);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	dsl_file_free(f->file);
 	strv_done(&f->host_env);
 	json_decref(f->events);
 	tmp_remove(f->top);
-	fake_session_reset();
 }
 
 static void on_list(void *arg, json_t *tools, const struct err *e)

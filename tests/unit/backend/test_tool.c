@@ -14,7 +14,6 @@
 #include <base/str.h>
 #include <driver/session.h>
 #include <errno.h>
-#include <sandbox/spec.h>
 #include <signal.h>
 #include <stdio.h>
 #include <store/run.h>
@@ -34,31 +33,9 @@ struct fixture {
 	uint64_t took_ms;
 };
 
-static const struct sandbox_spec spec = {.mode = SANDBOX_NONE};
-
-static void ignore_event(void *arg, const char *type, json_t *data)
-{
-	(void)arg;
-	(void)type;
-	(void)data;
-}
-
-static void ignore_lost(void *arg, const struct err *e)
-{
-	(void)arg;
-	(void)e;
-}
-
-static void started(void *arg, const struct err *e)
-{
-	(void)arg;
-	assert_null(e);
-}
-
 static void setup(struct fixture *f)
 {
 	*f = (struct fixture){.top = tmp_dir()};
-	fake_session_reset();
 	assert_int_equal(uv_loop_init(&f->loop), 0);
 	const struct store_run_params sp = {.store_dir = f->top,
 					    .run_id = "r",
@@ -67,24 +44,17 @@ static void setup(struct fixture *f)
 					    .file_sha256 = "",
 					    .workspace = f->top};
 	assert_int_equal(store_run_create(&sp, &f->run, NULL), 0);
-	const struct session_params p = {
-		.loop = &f->loop, .spec = &spec, .workspace = f->top, .on_event = ignore_event, .on_lost = ignore_lost};
-	assert_int_equal(session_new(&p, &f->session, NULL), 0);
-	session_start(f->session, started, NULL);
-	uv_run(&f->loop, UV_RUN_NOWAIT);
+	f->session = fake_session_open(&f->loop, f->top);
 }
 
 static void teardown(struct fixture *f)
 {
 	json_decref(f->output);
 	json_decref(f->details);
-	session_stop(f->session, started, NULL);
-	uv_run(&f->loop, UV_RUN_DEFAULT);
-	session_free(f->session);
+	fake_session_close(f->session, &f->loop);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	store_run_free(f->run);
 	tmp_remove(f->top);
-	fake_session_reset();
 }
 
 static void on_done(void *arg, const struct node_result *r, const struct err *e)

@@ -313,3 +313,46 @@ const char *const *session_resolve(const struct session *s)
 	(void)s;
 	return NULL;
 }
+
+static void ignore_event(void *arg, const char *type, json_t *data)
+{
+	(void)arg;
+	(void)type;
+	(void)data;
+}
+
+static void ignore_lost(void *arg, const struct err *e)
+{
+	(void)arg;
+	(void)e;
+}
+
+static void no_error(void *arg, const struct err *e)
+{
+	(void)arg;
+	if (e)
+		abort();
+}
+
+struct session *fake_session_open(uv_loop_t *loop, const char *workspace)
+{
+	static const struct sandbox_spec spec = {.mode = SANDBOX_NONE};
+	const struct session_params p = {
+		.loop = loop, .spec = &spec, .workspace = workspace, .on_event = ignore_event, .on_lost = ignore_lost};
+	struct session *s = NULL;
+
+	fake_session_reset();
+	if (session_new(&p, &s, NULL) < 0)
+		abort();
+	session_start(s, no_error, NULL);
+	uv_run(loop, UV_RUN_NOWAIT);
+	return s;
+}
+
+void fake_session_close(struct session *s, uv_loop_t *loop)
+{
+	session_stop(s, no_error, NULL);
+	uv_run(loop, UV_RUN_DEFAULT);
+	session_free(s);
+	fake_session_reset();
+}

@@ -4,6 +4,9 @@
 
 #include <base/err.h>
 #include <stdbool.h>
+#include <uv.h>
+
+struct session;
 
 struct fake_session {
 	struct err new_error;	/* kind not NONE: session_new fails with it */
@@ -18,4 +21,10 @@ struct fake_session {
 };
 extern struct fake_session fake_session;
 
+/* Back to a session without tricks. */
 void fake_session_reset(void);
+
+/* For tests of what runs in a session: one that is up, on the host; and its orderly end, which leaves the loop empty.
+ */
+struct session *fake_session_open(uv_loop_t *loop, const char *workspace);
+void fake_session_close(struct session *s, uv_loop_t *loop);
