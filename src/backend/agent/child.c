@@ -23,10 +23,11 @@
 
 enum {
 	READ_CHUNK = 64 * 1024,
-	TURN = 1024 * 1024,	   /* bytes in one go */
-	STDERR_KEPT = 4 * 1024,	   /* of its end */
-	SECRET_MIN = 8,		   /* shorter words stand everywhere by chance */
-	LAST_MAX = 8 * 1024 * 1024 /* bytes taken behind the end: more does not fit into a pipe */
+	TURN = 1024 * 1024,		/* bytes in one go */
+	STDERR_SHOWN = 4 * 1024,	/* of its end */
+	STDERR_KEPT = 2 * STDERR_SHOWN, /* so that no key is cut where it would show */
+	SECRET_MIN = 8,			/* shorter words stand everywhere by chance */
+	LAST_MAX = 8 * 1024 * 1024	/* bytes taken behind the end: more does not fit into a pipe */
 };
 
 enum pipe_use { IN, OUT, ERR, N_PIPES };
@@ -80,9 +81,11 @@ static void child_free(struct agent_child *c)
 
 static void answer(struct agent_child *c)
 {
-	auto_buf shown = BUF_INIT(8 * STDERR_KEPT);
+	auto_buf shown = BUF_INIT(8 * STDERR_SHOWN);
 
 	agent_hide(c->o.secrets, c->err.data, c->err.len);
+	if (c->err.len > STDERR_SHOWN)
+		buf_consume(&c->err, c->err.len - STDERR_SHOWN);
 	(void)text_neutralise(&shown, buf_str(&c->err), c->err.len);
 	c->end.stderr_text = buf_str(&shown);
 	c->cb.on_end(c->cb.arg, &c->end);

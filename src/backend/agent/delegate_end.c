@@ -186,9 +186,17 @@ static bool plan_retry(struct node_exec *x)
 	return true;
 }
 
+/* Of what it said on its standard error the end tells why it failed. */
+static const char *last_words(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > WHY_MAX ? text + len - WHY_MAX : text;
+}
+
 static void set_failure(struct node_exec *x, const struct agent_child_end *end)
 {
-	const char *why = x->turn.error ? x->turn.error : end->stderr_text;
+	const char *why = x->turn.error ? x->turn.error : last_words(end->stderr_text);
 	bool refused = x->turn.status == 401 || x->turn.status == 403;
 	auto_buf shown = BUF_INIT(4 * WHY_MAX + 4);
 

@@ -11,7 +11,6 @@
 #include <base/str.h>
 #include <driver/session.h>
 #include <dsl/ast.h>
-#include <sandbox/spec.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <uv.h>
@@ -51,42 +50,16 @@ struct fixture {
 	struct node_result result;
 };
 
-static const struct sandbox_spec spec = {.mode = SANDBOX_NONE};
-
-static void ignore_event(void *arg, const char *type, json_t *data)
-{
-	(void)arg;
-	(void)type;
-	(void)data;
-}
-
-static void ignore_lost(void *arg, const struct err *e)
-{
-	(void)arg;
-	(void)e;
-}
-
-static void started(void *arg, const struct err *e)
-{
-	(void)arg;
-	assert_null(e);
-}
-
 static void setup(struct fixture *f, const char *script)
 {
 	*f = (struct fixture){.top = tmp_dir(), .events = BUF_INIT(1 << 20)};
-	fake_session_reset();
 	f->agent.node = &f->node;
 	f->agent.user = "do it";
 	f->path = xasprintf("PATH=%s:/usr/bin:/bin", f->top);
 	auto_free char *text = xasprintf("#!/bin/sh\n%s\n", script), *program = xasprintf("%s/claude", f->top);
 	assert_int_equal(file_replace(AT_FDCWD, program, text, strlen(text), 0755, FILE_NO_SYNC, NULL), 0);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
-	const struct session_params p = {
-		.loop = &f->loop, .spec = &spec, .workspace = f->top, .on_event = ignore_event, .on_lost = ignore_lost};
-	assert_int_equal(session_new(&p, &f->session, NULL), 0);
-	session_start(f->session, started, NULL);
-	uv_run(&f->loop, UV_RUN_NOWAIT);
+	f->session = fake_session_open(&f->loop, f->top);
 }
 
 static void teardown(struct fixture *f)
@@ -95,13 +68,10 @@ static void teardown(struct fixture *f)
 	json_decref(f->details);
 	free(f->warning);
 	buf_done(&f->events);
-	session_stop(f->session, started, NULL);
-	uv_run(&f->loop, UV_RUN_DEFAULT);
-	session_free(f->session);
+	fake_session_close(f->session, &f->loop);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	free(f->path);
 	tmp_remove(f->top);
-	fake_session_reset();
 }
 
 static void on_cancel(uv_timer_t *t)
@@ -375,6 +345,21 @@ static void odd_ids_are_refused(void **state)
 	}
 }
 
+/* Of a long standard error the end is shown, and of a key that stands where the rest was cut off nothing. */
+static void much_on_stderr(void **state)
+{
+	(void)state;
+	struct fixture f;
+
+	setup(&f,
+	      "printf %s \"$ANTHROPIC_API_KEY\" >&2; printf '%4083s' '' | tr ' ' x >&2; echo ' the end' >&2; exit 4");
+	run(&f);
+	assert_null(f.output);
+	assert_null(strstr(f.err.msg, "cret"));
+	assert_non_null(strstr(f.err.msg, "xxx the end"));
+	teardown(&f);
+}
+
 static void failures(void **state)
 {
 	(void)state;
@@ -495,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_conversation_that_is_gone),
 		cmocka_unit_test(odd_ids_are_refused),
 		cmocka_unit_test(failures),
+		cmocka_unit_test(much_on_stderr),
 		cmocka_unit_test(its_files),
 		cmocka_unit_test(a_long_cleaning),
 		cmocka_unit_test(a_lost_sandbox),
