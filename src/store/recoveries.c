@@ -22,7 +22,7 @@ static json_t *read_one(int dir, const char *name)
 
 	if (!str_ends(name, ".json") || file_read(dir, name, RECOVERY_MAX, &text, &len, NULL) < 0)
 		return NULL;
-	json_t *j = record_parse(text, len, NULL);
+	json_t *j = json_parse(text, len, NULL);
 	if (json_get_str(j, "node_id"))
 		return j;
 	json_decref(j);
