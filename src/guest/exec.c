@@ -1,9 +1,9 @@
 /* The guest's exec server: starts programs, reports how they ended.
  *
  * The three descriptors of an exec came with its frame and leave with the child: bytes never pass through here. Each
- * program runs in a session of its own, so that a signal reaches the whole of it and none of its neighbours, and apart
- * from them (apart.c). As PID 1
- * the guest also adopts orphans: one loop of waitid reaps all, and only those in the table are reported. */
+ * program leads a process group of its own, so that a signal reaches the whole of it and none of its neighbours, and is
+ * kept apart from them (apart.c). As PID 1 the guest also adopts orphans: one loop of waitid reaps all, and only those
+ * in the table are reported. */
 #include "guest.h"
 
 #include <base/buf.h>

@@ -1,8 +1,8 @@
 /* Starting and ending the program of a stdio server.
  *
- * Inside, the session does it. On the host it is a child in a session of its own, watched through its pidfd, that gets
- * SIGKILL when this process dies; whatever it leaves in its process group ends with it, before it is reaped, because
- * until then the group's number cannot belong to anybody else. */
+ * Inside, the session does it. On the host it is a child in a process group of its own, watched through its pidfd, that
+ * gets SIGKILL when this process dies; whatever it leaves in its process group ends with it, before it is reaped,
+ * because until then the group's number cannot belong to anybody else. */
 #include "proc.h"
 
 #include <base/cleanup.h>

@@ -24,8 +24,8 @@ struct proc {
 	struct exec_status status;
 };
 
-/* session NULL: on the host, in cwd, in a session of its own that ends with it. on_ended is called once, later, and p
- * may not move until then; nothing of it is left on the loop then. stdio stays the caller's. */
+/* session NULL: on the host, in cwd, in a process group of its own that ends with it. on_ended is called once, later,
+ * and p may not move until then; nothing of it is left on the loop then. stdio stays the caller's. */
 int proc_start(struct proc *p, uv_loop_t *loop, struct session *session, const struct exec_opts *o, struct err *e)
 	__attribute__((warn_unused_result));
 

@@ -41,8 +41,8 @@ bool cli_ok(const struct cli_result *r);
 /* Called once, never from within cli_start. The object is gone when it returns. */
 typedef void (*cli_done_cb)(void *arg, const struct cli_result *r);
 
-/* Starts it with the environment of this process, in a session of its own (a Ctrl-C of the terminal is not for it), and
- * dies with this process. Returns 0, or -errno and done is never called. ret may be NULL. */
+/* Starts it with the environment of this process, in a group of its own without the terminal (a Ctrl-C there is not
+ * for it), and dies with this process. Returns 0, or -errno and done is never called. ret may be NULL. */
 int cli_start(uv_loop_t *loop, const struct cli_opts *o, cli_done_cb done, void *arg, struct cli **ret, struct err *e)
 	__attribute__((warn_unused_result));
 

@@ -1,9 +1,9 @@
 /* The processes of the tools.
  *
- * Each leads a session of its own, so that a signal reaches the whole of it. A leader that ends takes its group along:
- * it is looked at first and reaped after the kill, because until then the number of its group cannot belong to another.
- * What leaves the group (a daemon) is adopted by the runner, which is a child subreaper, and ends with it: nothing of a
- * node stays behind. */
+ * Each leads a process group of its own, so that a signal reaches the whole of it. A leader that ends takes its group
+ * along: it is looked at first and reaped after the kill, because until then the number of its group cannot belong to
+ * another. What leaves the group (a daemon) is adopted by the runner, which is a child subreaper, and ends with it:
+ * nothing of a node stays behind. */
 #include "procs.h"
 
 #include <base/cleanup.h>

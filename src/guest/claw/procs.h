@@ -19,7 +19,7 @@ struct proc_cb {
 	void (*lost)(void *arg);
 };
 
-/* Starts a program in a session of its own. NULL on error. */
+/* Starts a program in a process group of its own. NULL on error. */
 struct proc *procs_start(struct procs *p, const struct spawn_opts *o, const struct proc_cb *cb, void *arg,
 			 struct err *e);
 /* As procs_start for a child that was forked and leads its own group. */

@@ -1,4 +1,4 @@
-/* Bash: a command in a session of its own, with stdin empty and both outputs in one stream.
+/* Bash: a command in a process group of its own, with stdin empty and both outputs in one stream.
  *
  * The command is over when its shell has ended; whatever it left in its group is killed then, and output that still
  * comes from what left the group is not waited for. `cd` lasts: the folder in which a command ended is where the next
