@@ -163,7 +163,7 @@ static void take(json_t *to, json_t *from, const char *key)
 	json_put(to, key, json_incref(json_object_get(from, key)));
 }
 
-static void add_warnings(json_t *to, const struct sandbox_spec *spec, const char *driver)
+static void add_warnings(json_t *to, const struct sandbox_spec *spec, const char *driver, json_t *session)
 {
 	json_t *list = sandbox_warnings_json(spec);
 
@@ -173,6 +173,7 @@ static void add_warnings(json_t *to, const struct sandbox_spec *spec, const char
 		json_put_str(w, "message", "the noop driver was asked for: programs run on the host");
 		(void)json_array_append_new(list, w);
 	}
+	(void)json_array_extend(list, json_object_get(session, "warnings"));
 	json_put(to, "warnings", list);
 }
 
@@ -283,7 +284,7 @@ static int describe(const struct planner *p, const struct sandbox_choice *c, con
 	take(to, session, "network");
 	if (json_array_size(json_object_get(session, "limits")))
 		take(to, session, "limits");
-	add_warnings(to, spec, c->driver);
+	add_warnings(to, spec, c->driver, session);
 	return c->has_devcontainer ? add_devcontainer(p, to, e) : 0;
 }
 

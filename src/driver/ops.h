@@ -67,6 +67,9 @@ struct driver {
 	/* Appends one object for each sandbox of ours that there is, anybody's (docs/cli.md). NULL: they die with their
 	 * runs, and nobody else knows of them. */
 	int (*list)(json_t *rows, struct err *e);
+	/* What it cannot do here, beyond caps: 0, or -errno before anything is made. *ret_offered: whether a network
+	 * policy can only be offered. NULL: nothing. */
+	int (*check)(const struct sandbox_params *p, bool *ret_offered, struct err *e);
 	/* Appends what it would mount, by mount_list_add, and makes nothing. NULL: what the params say and no more. */
 	int (*list_mounts)(const struct sandbox_params *p, json_t *list, struct err *e);
 	/* As driver_limits. NULL: whoever makes the sandboxes holds them. */
@@ -92,6 +95,10 @@ struct sandbox {
 	const struct sandbox_ops *ops;
 	char *image_digest; /* "sha256:…", once it is ready; NULL: it has no image, or one without */
 	struct strv env;    /* what its image gives every program in it; once it is ready */
+	/* How programs inside reach the proxy when it is not on their own loopback, once it is ready; NULL: it is. Then
+	 * the policy is offered by variables and not enforced. */
+	char *proxy_host;
+	uint16_t proxy_port;
 };
 
 /* One mount of a plan: type bind, tmpfs, cover (an empty folder that hides what is there) or the file system's name. */

@@ -12,6 +12,7 @@
 #include <guest/protocol.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static void add(struct strv *env, const char *name, const char *value)
 {
@@ -19,17 +20,18 @@ static void add(struct strv *env, const char *name, const char *value)
 		strv_set_env(env, name, value);
 }
 
-void proxy_env_add(struct strv *env, uint16_t port, const char *token)
+void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char *token)
 {
 	static const char *const url_names[] = {
 		"HTTP_PROXY",	   "HTTPS_PROXY", "ALL_PROXY",	      "http_proxy",
 		"https_proxy",	   "all_proxy",	  "npm_config_proxy", "npm_config_https_proxy",
 		"CARGO_HTTP_PROXY"};
 	static const char own[] = "localhost,127.0.0.1,::1";
-	auto_free char *url = xasprintf("http://iterion:%s@127.0.0.1:%u", token, port);
-	auto_free char *java = xasprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%u -Dhttps.proxyHost=127.0.0.1 "
+	const char *name = host ? host : "127.0.0.1", *open = strchr(name, ':') ? "[" : "", *close = *open ? "]" : "";
+	auto_free char *url = xasprintf("http://iterion:%s@%s%s%s:%u", token, open, name, close, port);
+	auto_free char *java = xasprintf("-Dhttp.proxyHost=%s -Dhttp.proxyPort=%u -Dhttps.proxyHost=%s "
 					 "-Dhttps.proxyPort=%u -Djdk.http.auth.tunneling.disabledSchemes=",
-					 port, port);
+					 name, port, name, port);
 
 	for (size_t i = 0; i < ARRAY_LEN(url_names); i++)
 		add(env, url_names[i], url);
@@ -37,5 +39,6 @@ void proxy_env_add(struct strv *env, uint16_t port, const char *token)
 	add(env, "no_proxy", own);
 	add(env, "NODE_USE_ENV_PROXY", "1");
 	add(env, "JAVA_TOOL_OPTIONS", java);
-	add(env, "GIT_SSH_COMMAND", "ssh -o ProxyCommand='" GUEST_PATH " connect %h %p'");
+	if (!host)
+		add(env, "GIT_SSH_COMMAND", "ssh -o ProxyCommand='" GUEST_PATH " connect %h %p'");
 }

@@ -5,5 +5,6 @@
 
 struct strv;
 
-/* Adds what is not set yet: the proxy variables in both cases, and the own words of tools that do not read them. */
-void proxy_env_add(struct strv *env, uint16_t port, const char *token);
+/* Adds what is not set yet: the proxy variables in both cases, and the own words of tools that do not read them. host
+ * NULL: it is on the loopback of a sandbox with a guest, through which ssh goes as well. */
+void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char *token);

@@ -127,8 +127,10 @@ static void on_sandbox_ready(void *arg, const int *listeners, size_t n)
 	struct err e = ERR_INIT;
 	int r = 0;
 
+	s->offered = s->sandbox->proxy_host != NULL;
+	s->proxy_port = s->sandbox->proxy_port;
 	for (size_t i = 0; i < n; i++) {
-		if (i == 0)
+		if (i == 0 && s->proxy_port == 0)
 			s->proxy_port = port_of(listeners[i]);
 		if (s->proxy && r == 0)
 			r = proxy_add_listener(s->proxy, listeners[i]);
@@ -294,6 +296,8 @@ int session_settle(struct session *s, struct err *e)
 		r = host_paths_state(&s->p, &s->host_state, e);
 	if (r == 0)
 		r = fill_params(s, e);
+	if (r == 0 && s->driver->check)
+		r = s->driver->check(&s->params, &s->offered, e);
 	if (r == 0 && s->params.enforce_network && s->driver->caps.network_policy)
 		r = make_policy(s, e);
 	return r;
@@ -376,7 +380,7 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 void session_add_env(const struct session *s, struct strv *env)
 {
 	if (s->proxy)
-		proxy_env_add(env, s->proxy_port, s->token);
+		proxy_env_add(env, s->sandbox->proxy_host, s->proxy_port, s->token);
 }
 
 int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,

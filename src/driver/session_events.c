@@ -45,7 +45,7 @@ json_t *session_network_json(const struct session *s)
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(list, json_string(rules[i]));
 	json_put_str(n, "mode", network_mode_name(s->spec.network.mode));
-	json_put_str(n, "enforcement", s->params.enforce_network ? "namespace" : "none");
+	json_put_str(n, "enforcement", !s->params.enforce_network ? "none" : s->offered ? "proxy-env" : "namespace");
 	json_put(n, "rules", list);
 	return n;
 }
@@ -112,8 +112,22 @@ void session_emit_host_state(const struct session *s)
 	emit(s, "sandbox_host_state_mounted", d);
 }
 
+json_t *session_offered_json(void)
+{
+	json_t *d = json_object();
+
+	json_put_str(d, "code", "proxy_env");
+	json_put_str(d, "message",
+		     "the network policy is offered, not enforced: the sandbox has its engine's network, and programs "
+		     "that ignore HTTP_PROXY and HTTPS_PROXY are not held back. ITERION_NETWORK_ENFORCEMENT=required "
+		     "makes that an error");
+	return d;
+}
+
 void session_emit_warnings(const struct session *s)
 {
+	if (s->offered)
+		emit(s, "sandbox_warning", session_offered_json());
 	for (size_t i = 0; i < s->spec.warnings.n; i++) {
 		const char *entry = s->spec.warnings.v[i], *message = strchr(entry, '=') + 1;
 		json_t *d = json_object();

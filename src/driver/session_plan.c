@@ -132,9 +132,26 @@ static json_t *proxy_names(const struct session *s)
 	auto_strv env = {0};
 
 	if (s->policy)
-		proxy_env_add(&env, 0, "");
+		proxy_env_add(&env, s->offered ? "" : NULL, 0, "");
 	for (size_t i = 0; i < env.n; i++)
 		(void)json_array_append_new(list, json_text(env.v[i], strcspn(env.v[i], "=")));
+	return list;
+}
+
+static json_t *warnings(const struct session *s)
+{
+	json_t *list = json_array();
+
+	if (s->offered)
+		(void)json_array_append_new(list, session_offered_json());
+	if (s->spec.build.dockerfile && s->params.enforce_network) {
+		json_t *w = json_object();
+		json_put_str(w, "code", "build_network");
+		json_put_str(w, "message",
+			     "the network policy is for the sandbox: RUN steps of the Dockerfile have the engine's "
+			     "network while the image is built");
+		(void)json_array_append_new(list, w);
+	}
 	return list;
 }
 
@@ -152,6 +169,7 @@ static int fill(struct session *s, json_t *to, struct err *e)
 	json_put(to, "network", session_network_json(s));
 	json_put(to, "proxy_env", proxy_names(s));
 	json_put(to, "limits", driver_limits(s->driver, &s->spec.limits));
+	json_put(to, "warnings", warnings(s));
 	return add_mounts(s, to, e);
 }
 

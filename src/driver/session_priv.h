@@ -42,6 +42,7 @@ struct session {
 	struct sources *sources; /* NULL: the driver mounts by descriptor, or all is as it should be */
 	bool sandbox_started, sandbox_ready, sandbox_stopping;
 	bool proxy_attached, proxy_ready, proxy_stopping;
+	bool offered;	/* the policy is not enforced, by the driver's word or the sandbox's */
 	bool planned;	/* nothing is made: the run and its folders do not exist */
 	bool had_store; /* the workspace had a store before the sandbox */
 	bool was_started, was_lost, was_killed, emit_stopped;
@@ -62,6 +63,9 @@ int session_check_caps(const struct session *s, struct err *e) __attribute__((wa
 /* {mode, enforcement, rules}; [{path, reason}]. */
 json_t *session_network_json(const struct session *s);
 json_t *session_skipped_json(const struct session *s);
+
+/* {code, message}: that the policy is only offered. */
+json_t *session_offered_json(void);
 
 /* Adds what every exec in it needs beside its own environment. */
 void session_add_env(const struct session *s, struct strv *env);

@@ -178,6 +178,26 @@ class World:
         """An HTTP server on every address of the world; see hello.py."""
         return Server(self)
 
+    def listeners(self, port):
+        """The addresses on which somebody in this world listens at that TCP port, as /proc/net/tcp writes them."""
+        found = []
+        for name in ('tcp', 'tcp6'):
+            with open(f'/proc/{self.holder.pid}/net/{name}', encoding='ascii') as f:
+                rows = [line.split() for line in f][1:]
+            found += [row[1].split(':')[0] for row in rows if row[3] == '0A' and int(row[1].split(':')[1], 16) == port]
+        return found
+
+    def join(self, other, name, ours, theirs):
+        """A cable between this world and another one, with an address at each end."""
+        argv = ['ip', 'link', 'add', name, 'netns', str(self.holder.pid), 'type', 'veth', 'peer', 'name', name, 'netns',
+                str(other.holder.pid)]
+        if subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).returncode != 0:
+            raise Missing('needs veth devices')
+        for w, address in ((self, ours), (other, theirs)):
+            for words in (['address', 'add', f'{address}/24', 'dev', name], ['link', 'set', name, 'up']):
+                p = w.run(['ip', *words])
+                assert p.returncode == 0, p.stderr
+
     def strays(self):
         """Whoever is in the world's network namespace beside its holder: monitors of containers, a process that podman
         keeps for its user namespace. Nobody who was not started here can be."""
@@ -253,7 +273,8 @@ class Engine:
 
 
 class Docker(Engine):
-    def __init__(self, world, name='docker', data=None, **more):
+    def __init__(self, world, name='docker', data=None, address=None, **more):
+        """address: it listens there as well, and that is how its users reach it."""
         super().__init__(world, name, 'docker', **more)
         need('dockerd', 'docker', 'containerd', 'runc')
         self.base = world.path(name)
@@ -261,7 +282,8 @@ class Docker(Engine):
         os.chmod(self.base, 0o755)
         self.data = data or os.path.join(self.base, 'data')
         self.socket = os.path.join(self.base, 'docker.sock')
-        self.env = {'DOCKER_HOST': 'unix://' + self.socket, 'DOCKER_CONFIG': os.path.join(self.base, 'config')}
+        self.address = address
+        self.env = {'DOCKER_HOST': address or 'unix://' + self.socket, 'DOCKER_CONFIG': os.path.join(self.base, 'config')}
         world.write(f'{name}/config/config.json', '{}\n')
         world.write(f'{name}/daemon.json', '{"log-level": "warn"}\n')
         self.start()
@@ -273,7 +295,8 @@ class Docker(Engine):
         self.daemon = self.world.start(
             ['dockerd', '--config-file', os.path.join(self.base, 'daemon.json'), '--host', 'unix://' + self.socket,
              '--data-root', self.data, '--exec-root', os.path.join(self.base, 'exec'), '--pidfile',
-             os.path.join(self.base, 'pid'), '--group', str(self.world.gid)], log)
+             os.path.join(self.base, 'pid'), '--group', str(self.world.gid),
+             *(('--host', self.address, '--tls=false') if self.address else ())], log)
         try:
             until(self.answers, 'dockerd answers')
         except AssertionError as e:

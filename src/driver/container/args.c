@@ -86,9 +86,11 @@ static bool is_dropped(const struct sandbox_spec *spec, const char *cap)
 
 static void add_walls(const struct sandbox_params *p, const struct args_facts *f, struct strv *to)
 {
-	if (p->enforce_network) {
+	if (p->enforce_network && !f->advisory) {
 		strv_add(to, "--network");
 		strv_add(to, "none");
+	} else if (p->enforce_network && f->alias) {
+		two(to, "--add-host", xasprintf("%s:host-gateway", f->alias));
 	}
 	strv_add(to, "--cap-drop=ALL");
 	for (size_t i = 0; i < ARRAY_LEN(default_caps); i++)

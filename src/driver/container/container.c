@@ -14,6 +14,7 @@
 #include "control.h"
 #include "leftovers.h"
 #include "mounts.h"
+#include "remote.h"
 #include "words.h"
 
 #include <base/cleanup.h>
@@ -242,6 +243,7 @@ static void free_container(struct sandbox *s)
 	close_quietly(c->terminals);
 	pull_count_done(&c->pull);
 	free(c->base.image_digest);
+	free(c->base.proxy_host);
 	strv_done(&c->base.env);
 	free(c->program);
 	free(c->guest);
@@ -253,29 +255,13 @@ static void free_container(struct sandbox *s)
 static const struct sandbox_ops ops = {
 	.start = start, .exec = exec_container, .open_terminal = open_terminal, .stop = stop, .free = free_container};
 
-/* A socket of this machine cannot be shared with another one. */
-static int check_local(const struct container_engine *en, struct err *e)
-{
-	if (!engine_is_remote(en))
-		return 0;
-	int r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "make the sandbox: %s names an engine on another machine",
-			en->host_variable);
-	err_hint(e,
-		 "The workspace and the control socket are shared by mounts, which only an engine on this machine "
-		 "can make: unset %s, or choose another driver with --sandbox-driver.",
-		 en->host_variable);
-	return r;
-}
-
 static int container_new(const struct container_engine *en, const struct sandbox_params *p, struct sandbox **ret,
 			 struct err *e)
 {
 	auto_free char *program = NULL;
 	auto_free char *guest = NULL;
 
-	int r = check_local(en, e);
-	if (r == 0)
-		r = engine_find(en, &program, e);
+	int r = engine_find(en, &program, e);
 	if (r == 0)
 		r = guest_path_find(&guest, e);
 	if (r < 0)
@@ -310,6 +296,10 @@ static int container_new(const struct container_engine *en, const struct sandbox
 	{                                                                                                              \
 		return container_new(&engine_##id, p, ret, e);                                                         \
 	}                                                                                                              \
+	static int id##_check(const struct sandbox_params *p, bool *ret_offered, struct err *e)                        \
+	{                                                                                                              \
+		return remote_check(&engine_##id, p, ret_offered, e);                                                  \
+	}                                                                                                              \
 	static int id##_sweep(size_t *ret_n, struct err *e)                                                            \
 	{                                                                                                              \
 		return leftovers_sweep_now(&engine_##id, ret_n, e);                                                    \
@@ -336,6 +326,7 @@ static int container_new(const struct container_engine *en, const struct sandbox
 		.attachments = GUEST_ATTACHMENTS,                                                                      \
 		.probe = id##_probe,                                                                                   \
 		.sandbox_new = id##_new,                                                                               \
+		.check = id##_check,                                                                                   \
 		.sweep = id##_sweep,                                                                                   \
 		.list_mounts = id##_mounts,                                                                            \
 		.list = id##_list,                                                                                     \

@@ -7,12 +7,14 @@
 #include "cli.h"
 #include "engine.h"
 #include "image.h"
+#include "proxy_place.h"
 
 #include <base/err.h>
 
 struct build;
 struct control;
 struct engine_exec;
+struct reach;
 
 struct container {
 	struct sandbox base;
@@ -24,11 +26,14 @@ struct container {
 	char *guest;   /* of this host; NULL: the guest is not used, the engine itself starts programs */
 	char *name;
 	char *image;
-	struct build *build;	 /* while it runs */
-	struct cli *step;	 /* the program of the start that runs now */
-	struct cli *look;	 /* the one that looks at the image meanwhile */
-	struct control *control; /* until the guest has connected */
-	struct channel *channel; /* from then on */
+	struct build *build;	  /* while it runs */
+	struct cli *step;	  /* the program of the start that runs now */
+	struct cli *look;	  /* the one that looks at the image meanwhile */
+	struct control *control;  /* until the guest has connected */
+	struct channel *channel;  /* from then on */
+	bool advisory;		  /* a policy is only offered, since there is no guest */
+	struct proxy_place place; /* with it: where the proxy is to listen */
+	struct reach *reach;	  /* while a container without guest is asked what it has */
 	int env_fd;
 	int terminals;	 /* the container's /dev/pts, -1: none yet */
 	unsigned busy;	 /* programs and sockets that the loop has not let go of */
@@ -55,6 +60,10 @@ struct container {
 /* Gives it a name that no other container of this process has: a run may have several, and the engine frees the name of
  * one that ended a little later. */
 void container_name(struct container *c);
+
+/* Goes on without the guest: PID 1 will be sleep, and the engine starts the programs, which a warning says. A policy is
+ * offered from then on. Returns 0, or -errno when it may not be. */
+int container_without_guest(struct container *c, const char *why, struct err *e) __attribute__((warn_unused_result));
 
 /* Begins the steps that end in on_ready or on_lost. */
 int container_start(struct container *c, struct err *e) __attribute__((warn_unused_result));

@@ -5,6 +5,7 @@
  * second. Only what that cannot settle (another machine, a context of the user's) is asked by running the program. */
 #include "engine.h"
 #include "cli.h"
+#include "proxy_place.h"
 #include "words.h"
 
 #include <base/cleanup.h>
@@ -80,15 +81,30 @@ int engine_find(const struct container_engine *en, char **ret, struct err *e)
 	return r;
 }
 
+/* Whether a host, as in tcp://HOST:PORT, is this machine. A name is not looked up: that takes time, and what it says
+ * may be wrong a moment later. */
+static bool is_this_machine(const char *host)
+{
+	char own[256] = "";
+	union proxy_address a;
+
+	if (proxy_address_read(host, &a) == 0)
+		return proxy_address_is_ours(&a);
+	return str_eq(host, "localhost") || (gethostname(own, sizeof own - 1) == 0 && str_eq(host, own));
+}
+
 bool engine_is_remote(const struct container_engine *en)
 {
-	static const char *const here[] = {"unix:", "/", "tcp://127.0.0.1:", "tcp://localhost:", "tcp://[::1]:"};
 	const char *host = given(en->host_variable);
 
-	for (size_t i = 0; host && i < ARRAY_LEN(here); i++)
-		if (str_starts(host, here[i]))
-			return false;
-	return host != NULL;
+	if (!host || str_starts(host, "unix:") || *host == '/')
+		return false;
+	if (!str_starts(host, "tcp://"))
+		return true;
+	host += strlen("tcp://");
+	bool bracket = *host == '[';
+	auto_free char *name = xstrndup(host + bracket, strcspn(host + bracket, bracket ? "]" : ":/"));
+	return !is_this_machine(name);
 }
 
 /* Whether the user's configuration sends the program elsewhere than to the default socket. */

@@ -27,7 +27,8 @@ extern const struct container_engine engine_podman;
 /* The program's path, found in PATH; the caller frees. -ENOENT when it is not there. */
 int engine_find(const struct container_engine *en, char **ret, struct err *e) __attribute__((warn_unused_result));
 
-/* Where the engine is, by its variable: on this machine (also when the variable is not set) or elsewhere. */
+/* Where the engine is, by its variable: on this machine (also when the variable is not set, or has an address of this
+ * machine) or elsewhere. A tunnel to another machine looks like this one. */
 bool engine_is_remote(const struct container_engine *en);
 
 /* How long an engine may take to answer: ITERION_SANDBOX_DOCTOR_TIMEOUT, a duration; 5 s by default. */

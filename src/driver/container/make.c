@@ -4,9 +4,10 @@
  * configuration, proves the walls from inside and hands out its listening sockets. When `run` has ended well and nobody
  * has connected, `wait` tells of the death of a PID 1 that could not even start.
  *
- * Where the guest cannot run (its file may not be executed in there, or it died before it connected), the container is
- * made again with `sleep` as PID 1 and the engine itself starts the programs. Such a container has no way to a proxy,
- * so a network policy cannot be served: then the start fails.
+ * Where the guest cannot run (its file may not be executed in there, it died before it connected, or the engine does
+ * not have this machine's files), the container is made again with `sleep` as PID 1 and the engine itself starts the
+ * programs. Nothing can be locked from within such a container, so it has the engine's network, and a policy is only
+ * offered to its programs. What it has is asked first (reach.c).
  *
  * A name that is in use is mostly that of a container whose run was killed: those are removed once, then it is tried
  * again. */
@@ -15,6 +16,7 @@
 #include "control.h"
 #include "labels.h"
 #include "leftovers.h"
+#include "reach.h"
 #include "words.h"
 
 #include <base/buf.h>
@@ -51,29 +53,49 @@ static void make_or_lose(struct container *c)
 		container_lost(c, &e);
 }
 
-/* Without the guest: PID 1 is sleep, and the engine starts the programs. */
+/* A policy that may only be offered, and where its proxy is to be. */
+static int offer_policy(struct container *c, const char *why, struct err *e)
+{
+	bool required;
+	int r = proxy_place_required(&required, e);
+
+	if (r == 0 && required) {
+		r = err_set(e, ERR_SANDBOX, ENOTSUP,
+			    "start the sandbox: iterion-guest cannot run in its container (%s), and without it the "
+			    "network policy cannot be enforced, which ITERION_NETWORK_ENFORCEMENT=required asks for",
+			    why);
+		err_hint(e, "The engine must run on this machine itself, not in a virtual one (Docker Desktop), and "
+			    "iterion-guest must be executable for it: not on a file system mounted noexec, and of its "
+			    "architecture (ITERION_BIN names another one).");
+	}
+	if (r == 0)
+		r = proxy_place_get(&c->place, e);
+	c->advisory = r == 0;
+	return r;
+}
+
+int container_without_guest(struct container *c, const char *why, struct err *e)
+{
+	int r = c->p->enforce_network ? offer_policy(c, why, e) : 0;
+
+	if (r < 0)
+		return r;
+	auto_free char *message = xasprintf(
+		"iterion-guest cannot run in the container (%s): %s itself starts the programs, which is slower", why,
+		c->engine->program);
+	container_warn(c, "no_guest", message);
+	free(TAKE_PTR(c->guest));
+	return 0;
+}
+
 static void fall_back(struct container *c, const char *why)
 {
 	struct err e = ERR_INIT;
 
-	if (c->p->enforce_network) {
-		(void)err_set(&e, ERR_SANDBOX, ENOEXEC,
-			      "start the sandbox: iterion-guest cannot run in a container of %s (%s), and without it "
-			      "the network policy cannot be served",
-			      c->image, why);
-		err_hint(&e, "The engine must run on this machine itself, not in a virtual one (Docker Desktop), and "
-			     "iterion-guest must be executable for it: not on a file system mounted noexec, and of its "
-			     "architecture (ITERION_BIN names another one). Or set network.mode: open.");
+	if (container_without_guest(c, why, &e) < 0)
 		container_lost(c, &e);
-		return;
-	}
-	auto_free char *message =
-		xasprintf("iterion-guest cannot run in a container of %s (%s): %s itself starts the programs, which "
-			  "is slower",
-			  c->image, why, c->engine->program);
-	container_warn(c, "no_guest", message);
-	free(TAKE_PTR(c->guest));
-	make_or_lose(c);
+	else
+		make_or_lose(c);
 }
 
 static void on_channel_ready(void *arg, int terminals, const int *listeners, size_t n)
@@ -185,9 +207,17 @@ static void sweep_name(struct container *c, const struct cli_result *r)
 		c->busy++;
 }
 
+/* Whether the engine does not have what is mounted for the guest: it is in a virtual machine that shares other folders,
+ * or behind a tunnel. */
+static bool lacks_our_files(const struct container *c, const char *said)
+{
+	return c->guest && (strstr(said, c->guest) || (c->control && strstr(said, control_path(c->control))));
+}
+
 static void not_made(struct container *c, const struct cli_result *r)
 {
 	enum words_kind kind = words_classify(r->err);
+	bool lacks = kind == WORDS_MOUNT_REFUSED && lacks_our_files(c, r->err);
 
 	container_close_control(c);
 	if (kind == WORDS_IMAGE_NOT_FOUND && !c->pulled) {
@@ -198,6 +228,8 @@ static void not_made(struct container *c, const struct cli_result *r)
 		sweep_name(c, r);
 	} else if (kind == WORDS_GUEST_REFUSED && c->guest) {
 		fall_back(c, "its file may not be executed there");
+	} else if (lacks) {
+		fall_back(c, "the engine does not have this machine's files");
 	} else {
 		container_fail(c, r, "start the sandbox");
 	}
@@ -242,6 +274,19 @@ static void tell_warnings(const struct container *c, const struct cli_result *r)
 	}
 }
 
+/* What a container without guest has is known now. */
+static void on_reached(struct container *c, int listener)
+{
+	struct err e = ERR_INIT;
+
+	if (wait_for_end(c, 0, on_died, &e) < 0) {
+		close_quietly(listener);
+		container_lost(c, &e);
+	} else {
+		container_ready(c, &listener, listener >= 0);
+	}
+}
+
 static void on_made(void *arg, const struct cli_result *r)
 {
 	struct container *c = arg;
@@ -256,10 +301,8 @@ static void on_made(void *arg, const struct cli_result *r)
 	} else if (!cli_ok(r)) {
 		not_made(c, r);
 	} else if (!c->guest) {
-		if (wait_for_end(c, 0, on_died, &e) < 0)
+		if (reach_start(c, c->advisory ? &c->place : NULL, on_reached, &e) < 0)
 			container_lost(c, &e);
-		else
-			container_ready(c, NULL, 0);
 	} else if (!c->channel && wait_for_end(c, CONNECT_MS, on_waited, &e) < 0) {
 		container_lost(c, &e);
 	}
@@ -339,6 +382,8 @@ int container_make(struct container *c, struct err *e)
 		.uid = getuid(),
 		.gid = getgid(),
 		.unlabelled = is_kept_out(c),
+		.advisory = c->advisory,
+		.alias = str_eq(c->place.host, PROXY_HOST_ALIAS) ? PROXY_HOST_ALIAS : NULL,
 	};
 	r = args_run(c->p, &f, &argv, e);
 	const struct cli_opts o = {.stdin_fd = c->env_fd, .timeout_ms = MAKE_MS};

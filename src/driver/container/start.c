@@ -225,6 +225,12 @@ static int build(struct container *c, struct err *e)
 
 int container_start(struct container *c, struct err *e)
 {
+	int r = 0;
+
 	tell_user(c);
+	if (engine_is_remote(c->engine))
+		r = container_without_guest(c, "the engine is on another machine", e);
+	if (r < 0)
+		return r;
 	return c->image ? make_and_look(c, e) : build(c, e);
 }

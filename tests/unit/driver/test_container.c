@@ -49,11 +49,15 @@ static const char script[] =
 	"	: >made; echo 0123456789abcdef\n"
 	"	echo 'WARNING: Your kernel does not support memory limit capabilities. Limitation discarded.' >&2 ;;\n"
 	"wait) if [ -e guest-dies ]; then rm guest-dies; else exec sleep 100; fi ;;\n"
-	"exec) tr '\\0' '\\n' </proc/$$/environ >exec-own\n"
+	"exec) hang() { [ ! -e \"$1\" ] || { : >waits; echo; exec sleep 100; }; }\n"
+	"	case \"$*\" in *'exit 3 sh '*) hang look-hangs; [ ! -e elsewhere ] || exit 3 ;;\n"
+	"	*'exit 4; fi'*) hang probe-hangs ;; esac\n"
+	"	tr '\\0' '\\n' </proc/$$/environ >exec-own\n"
 	"	while [ \"$1\" != sh ]; do [ \"$1\" != --env-file ] || cp \"$2\" exec-env; shift; done\n"
 	"	c=$(printf %s \"$3\" | sed \"s#/tmp/#$FAKE/#\"); shift 3; exec sh -c \"$c\" \"$@\" ;;\n"
 	"ps) [ ! -e left ] || echo 0123456789abcdef ;;\n"
-	"inspect) case \"$*\" in *State.Running*) [ ! -e made ] || echo true ;; *) cat left ;; esac ;;\n"
+	"inspect) case \"$*\" in *NetworkSettings*) [ ! -e gateway-hangs ] || { : >waits; echo; exec sleep 100; }\n"
+	"	cat gateway ;; *State.Running*) [ ! -e made ] || echo true ;; *) cat left ;; esac ;;\n"
 	"rm) rm -f made left ;;\n"
 	"esac\n";
 
@@ -246,7 +250,59 @@ static void test_container_dies_under_a_program(void **state)
 	tear_down(&f);
 }
 
-static void test_policy_needs_the_guest(void **state)
+/* Programs of the image that ask the proxy's socket, whatever name it was told by. */
+static const char asks[] =
+	"#!/bin/bash\n"
+	"cd \"$FAKE\"; url=${!#}; rest=${url#*//*:}\n"
+	"exec 3<>\"/dev/tcp/127.0.0.1/${rest%%/*}\" || exit 7\n"
+	"printf 'GET /%s HTTP/1.0\\r\\n\\r\\n' \"${rest#*/}\" >&3; read -r x <&3; echo \"$x\" >heard\n";
+static const char asks_wrong[] = "#!/bin/bash\n"
+				 "url=${!#}; rest=${url#*//*:}\n"
+				 "exec 3<>\"/dev/tcp/127.0.0.1/${rest%%/*}\" && echo 'GET /0123456789abcdef' >&3\n"
+				 "read -r x <&3\n";
+
+/* Without a guest a policy is offered, when the proxy is reached from inside. */
+static void test_policy_without_guest(void **state)
+{
+	static const struct {
+		const char *curl, *gateway, *says;
+	} rows[] = {
+		{asks, "127.0.0.1 \n", NULL},
+		{asks, "192.0.2.1 \n", NULL}, /* of a virtual machine */
+		{asks, "no address\n", NULL},
+		{asks_wrong, "127.0.0.1 \n", "do not reach the egress proxy"},
+		{"#!/bin/sh\nexit 7\n", "127.0.0.1\n", "do not reach the egress proxy"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fake f;
+		set_up(&f);
+		put(&f, "image", "");
+		put(&f, "refuse", "exec format error\n");
+		put(&f, "gateway", rows[i].gateway);
+		put(&f, "curl", rows[i].curl);
+		start(&f, true);
+		auto_free char *calls = get(&f, "calls"), *heard = get(&f, "heard");
+		has(calls, "--add-host host.docker.internal:host-gateway");
+		if (rows[i].says) {
+			assert_true(f.s.lost);
+			has(f.s.why.msg, rows[i].says);
+			assert_int_equal(f.s.n_listeners, 0);
+		} else {
+			if (!f.s.ready)
+				fail_msg("%s", f.s.why.msg);
+			assert_int_equal(f.s.n_listeners, 1);
+			assert_string_equal(f.s.sandbox->proxy_host, "host.docker.internal");
+			assert_int_not_equal(f.s.sandbox->proxy_port, 0);
+			has(heard, "HTTP/1.1 200");
+		}
+		sandboxed_end(&f.s);
+		tear_down(&f);
+	}
+}
+
+static void test_policy_that_must_be_enforced(void **state)
 {
 	struct fake f;
 
@@ -254,11 +310,30 @@ static void test_policy_needs_the_guest(void **state)
 	set_up(&f);
 	put(&f, "image", "");
 	put(&f, "refuse", "exec: \"/run/iterion/bin/iterion\": permission denied\n");
+	setenv("ITERION_NETWORK_ENFORCEMENT", "required", 1);
 	start(&f, true);
+	unsetenv("ITERION_NETWORK_ENFORCEMENT");
 	assert_true(f.s.lost);
-	has(f.s.why.msg, "network policy cannot be served");
+	has(f.s.why.msg, "network policy cannot be enforced");
 	auto_free char *calls = get(&f, "calls");
 	assert_null(strstr(calls, "--entrypoint sleep"));
+	sandboxed_end(&f.s);
+	tear_down(&f);
+}
+
+/* The engine has another folder where this machine has the workspace: a test of it fails there. */
+static void test_another_workspace(void **state)
+{
+	struct fake f;
+
+	(void)state;
+	set_up(&f);
+	put(&f, "image", "");
+	put(&f, "refuse", "exec format error\n");
+	put(&f, "elsewhere", "");
+	start(&f, false);
+	assert_true(f.s.lost);
+	has(f.s.why.msg, "is not this machine's");
 	sandboxed_end(&f.s);
 	tear_down(&f);
 }
@@ -320,24 +395,36 @@ static void on_stopped(void *arg, bool killed)
 	s->stopped = true;
 }
 
+/* On this loop, and what comes of it is nobody's. */
+static struct sandbox *begin(struct fake *f, bool enforce_network, uv_loop_t *loop)
+{
+	static const struct sandbox_callbacks cb = {0};
+	struct err e = ERR_INIT;
+	struct sandbox *s;
+
+	f->s.params = (struct sandbox_params){.spec = &f->spec,
+					      .workspace = f->dir,
+					      .workspace_target = f->dir,
+					      .run_id = "r",
+					      .run_name = "n",
+					      .enforce_network = enforce_network};
+	assert_int_equal(uv_loop_init(loop), 0);
+	if (driver_docker.sandbox_new(&f->s.params, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(s->ops->start(s, loop, &cb, &e), 0);
+	return s;
+}
+
 /* A pull takes as long as it likes, but not longer than the run. */
 static void test_stop_while_it_pulls(void **state)
 {
 	struct fake f;
-	struct err e = ERR_INIT;
-	struct sandbox *s;
 	uv_loop_t loop;
-	const struct sandbox_callbacks cb = {0};
 
 	(void)state;
 	set_up(&f);
 	put(&f, "pull-hangs", "");
-	f.s.params = (struct sandbox_params){
-		.spec = &f.spec, .workspace = f.dir, .workspace_target = f.dir, .run_id = "r", .run_name = "n"};
-	assert_int_equal(uv_loop_init(&loop), 0);
-	if (driver_docker.sandbox_new(&f.s.params, &s, &e) < 0)
-		fail_msg("%s", e.msg);
-	assert_int_equal(s->ops->start(s, &loop, &cb, &e), 0);
+	struct sandbox *s = begin(&f, false, &loop);
 	for (bool there = false; !there;) {
 		uv_run(&loop, UV_RUN_ONCE);
 		auto_free char *pulling = get(&f, "calls");
@@ -351,6 +438,34 @@ static void test_stop_while_it_pulls(void **state)
 	auto_free char *calls = get(&f, "calls");
 	assert_null(strstr(calls, "\nrm "));
 	tear_down(&f);
+}
+
+/* Whatever the start waits for: the answer of a program inside, here. */
+static void test_stop_while_it_is_asked(void **state)
+{
+	static const char *const waits[] = {"look-hangs", "gateway-hangs", "probe-hangs"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+		struct fake f;
+		uv_loop_t loop;
+		set_up(&f);
+		put(&f, "image", "");
+		put(&f, "refuse", "exec format error\n");
+		put(&f, "gateway", "127.0.0.1\n");
+		put(&f, "curl", asks);
+		put(&f, waits[i], "");
+		struct sandbox *s = begin(&f, true, &loop);
+		auto_free char *path = path_join(f.dir, "waits");
+		while (access(path, F_OK) < 0)
+			uv_run(&loop, UV_RUN_ONCE);
+		s->ops->stop(s, on_stopped, &f.s);
+		uv_run(&loop, UV_RUN_DEFAULT);
+		assert_true(f.s.stopped);
+		s->ops->free(s);
+		assert_int_equal(uv_loop_close(&loop), 0);
+		tear_down(&f);
+	}
 }
 
 static void test_leftovers(void **state)
@@ -396,10 +511,6 @@ static void test_probe(void **state)
 	setenv("DOCKER_HOST", "tcp://192.0.2.1:1", 1);
 	assert_int_equal(engine_probe(&engine_docker, &e), 0);
 	assert_true(engine_is_remote(&engine_docker));
-	struct sandbox *s;
-	f.s.params = (struct sandbox_params){.spec = &f.spec, .run_id = "r"};
-	assert_true(driver_docker.sandbox_new(&f.s.params, &s, &e) < 0);
-	has(e.msg, "another machine");
 	setenv("PATH", "relative:/nowhere", 1);
 	assert_int_equal(engine_probe(&engine_docker, &e), -ENOENT);
 	has(e.hint, "native");
@@ -413,7 +524,10 @@ int main(void)
 		cmocka_unit_test(test_no_guest),
 		cmocka_unit_test(test_value_with_a_line_break),
 		cmocka_unit_test(test_container_dies_under_a_program),
-		cmocka_unit_test(test_policy_needs_the_guest),
+		cmocka_unit_test(test_policy_without_guest),
+		cmocka_unit_test(test_policy_that_must_be_enforced),
+		cmocka_unit_test(test_another_workspace),
+		cmocka_unit_test(test_stop_while_it_is_asked),
 		cmocka_unit_test(test_pull_is_told),
 		cmocka_unit_test(test_name_in_use),
 		cmocka_unit_test(test_stop_while_it_pulls),

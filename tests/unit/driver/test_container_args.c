@@ -316,6 +316,26 @@ static void test_open_network_and_no_guest(void **state)
 	has(text, "\n--entrypoint\nsleep\nimg:1\ninfinity\n");
 }
 
+/* A policy that is only offered: the engine's network, and a name for its host when that is how the proxy is named. */
+static void test_policy_that_is_offered(void **state)
+{
+	struct world w;
+
+	(void)state;
+	make_world(&w, &engine_docker);
+	w.facts.socket = NULL;
+	w.facts.advisory = true;
+	auto_free char *plain = line(&w.params, &w.facts);
+	lacks(plain, "\n--network\n");
+	lacks(plain, "\n--add-host\n");
+	w.facts.alias = "host.docker.internal";
+	auto_free char *named = line(&w.params, &w.facts);
+	has(named, "\n--add-host\nhost.docker.internal:host-gateway\n");
+	w.params.enforce_network = false;
+	auto_free char *open = line(&w.params, &w.facts);
+	lacks(open, "\n--add-host\n");
+}
+
 static void test_label(void **state)
 {
 	struct world w;
@@ -357,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_limits_and_run_args),
 		cmocka_unit_test(test_environment_is_not_on_the_line),
 		cmocka_unit_test(test_open_network_and_no_guest),
+		cmocka_unit_test(test_policy_that_is_offered),
 		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_names),
 	};

@@ -16,12 +16,26 @@ static void test_both_cases(void **state)
 	auto_strv env = {0};
 
 	(void)state;
-	proxy_env_add(&env, 4711, "t0ken");
+	proxy_env_add(&env, NULL, 4711, "t0ken");
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		assert_string_equal(strv_get_env(&env, names[i]), "http://iterion:t0ken@127.0.0.1:4711");
 	assert_non_null(strstr(strv_get_env(&env, "NO_PROXY"), "127.0.0.1"));
 	assert_string_equal(strv_get_env(&env, "NODE_USE_ENV_PROXY"), "1");
 	assert_non_null(strstr(strv_get_env(&env, "GIT_SSH_COMMAND"), "connect %h %p"));
+}
+
+/* Elsewhere than on loopback there is no guest to take ssh through it. */
+static void test_another_host(void **state)
+{
+	auto_strv env = {0}, six = {0};
+
+	(void)state;
+	proxy_env_add(&env, "host.docker.internal", 4711, "t0ken");
+	assert_string_equal(strv_get_env(&env, "https_proxy"), "http://iterion:t0ken@host.docker.internal:4711");
+	assert_non_null(strstr(strv_get_env(&env, "JAVA_TOOL_OPTIONS"), "-Dhttps.proxyHost=host.docker.internal "));
+	assert_null(strv_get_env(&env, "GIT_SSH_COMMAND"));
+	proxy_env_add(&six, "2001:db8::1", 1, "t");
+	assert_string_equal(strv_get_env(&six, "HTTP_PROXY"), "http://iterion:t@[2001:db8::1]:1");
 }
 
 static void test_what_is_set_stays(void **state)
@@ -31,7 +45,7 @@ static void test_what_is_set_stays(void **state)
 	(void)state;
 	strv_add(&env, "NO_PROXY=mine");
 	strv_add(&env, "GIT_SSH_COMMAND=ssh -v");
-	proxy_env_add(&env, 1, "t");
+	proxy_env_add(&env, NULL, 1, "t");
 	assert_string_equal(strv_get_env(&env, "NO_PROXY"), "mine");
 	assert_string_equal(strv_get_env(&env, "GIT_SSH_COMMAND"), "ssh -v");
 }
@@ -42,7 +56,7 @@ static void test_no_token_where_it_is_printed(void **state)
 	auto_strv env = {0};
 
 	(void)state;
-	proxy_env_add(&env, 1, "s3cret");
+	proxy_env_add(&env, NULL, 1, "s3cret");
 	assert_null(strstr(strv_get_env(&env, "JAVA_TOOL_OPTIONS"), "s3cret"));
 }
 
@@ -50,6 +64,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_cases),
+		cmocka_unit_test(test_another_host),
 		cmocka_unit_test(test_what_is_set_stays),
 		cmocka_unit_test(test_no_token_where_it_is_printed),
 	};

@@ -39,7 +39,7 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 /* What session_new would make of these parameters, without making anything (loop and callbacks are not used; the
  * folders artifact_files and attachments need not exist): driver, workspace_folder, home, artifact_files,
  * mounts [{type, source, target, readonly, origin}], skipped [{path, reason}], network {mode, enforcement, rules},
- * proxy_env [names], limits (driver/limits.h). Fails with what session_new would say. */
+ * proxy_env [names], limits (driver/limits.h), warnings [{code, message}]. Fails with what session_new would say. */
 int session_plan(const struct session_params *p, json_t **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* Prepares and starts; done is called once, later, with NULL or why it failed (then nothing runs). */

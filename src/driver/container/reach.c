@@ -1,0 +1,387 @@
+/* What a container without guest is asked before its programs run.
+ *
+ * The guest's connection proves that the engine runs on this machine and mounts its files. Without it the engine may be
+ * anywhere: in a virtual machine, or behind a tunnel on a host that has another folder at the same path, perhaps with
+ * an old copy of the same files. So an empty folder with a random name is made in the workspace, and must be seen from
+ * inside; then it is removed. A later run removes what a killed one left.
+ *
+ * The proxy's listening socket is made here as well. It must be reached from inside, with a random word, before it
+ * becomes the proxy's: nothing else tells whether a firewall or a virtual machine stands between. An engine of this
+ * machine has its bridge's address here; a virtual machine's name for its host leads to this loopback. One address is
+ * tried after the other; the socket of one that was not reached is closed first. What comes in meanwhile is anybody's,
+ * and is read once, within a bound. */
+#include "reach.h"
+#include "container_priv.h"
+#include "labels.h"
+
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/id.h>
+#include <base/mem.h>
+#include <base/path.h>
+#include <base/str.h>
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NONCE_BYTES = 16, ASK_MS = 30 * 1000, PROBE_MS = 15 * 1000, ACCEPTS = 16, NOT_SEEN = 3, NO_PROGRAM = 4 };
+
+static const char marker_prefix[] = ".iterion-seen.";
+
+/* As root, who may look into every folder. */
+static const char look_script[] = "[ -d \"$1\" ] || exit 3";
+
+/* $1 host, $2 port, $3 word. By whatever program the image has; what counts is what arrives here. Not by wget's own
+ * time-out, over which a static busybox falls. */
+static const char probe_script[] =
+	"unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY\n"
+	"has() { command -v \"$1\" >/dev/null 2>&1; }\n"
+	"limit=; ! has timeout || limit='timeout 5'\n"
+	"if has curl; then exec $limit curl -s -o /dev/null \"http://$1:$2/$3\"\n"
+	"elif has wget; then exec $limit wget -q -O /dev/null \"http://$1:$2/$3\"\n"
+	"elif has bash; then exec $limit bash -c 'exec 3<>\"/dev/tcp/$0/$1\" && printf \"GET /%s "
+	"HTTP/1.0\\r\\n\\r\\n\" "
+	"\"$2\" >&3 && read -r x <&3' \"$1\" \"$2\" \"$3\"\n"
+	"elif has python3; then exec $limit python3 -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1])' "
+	"\"http://$1:$2/$3\"\n"
+	"else exit 4; fi\n";
+
+struct reach {
+	struct container *c;
+	void (*done)(struct container *c, int listener);
+	char *marker; /* in the workspace, while it is there */
+	bool wanted;  /* there is a proxy to be reached */
+	struct proxy_place place;
+	union proxy_address tries[2];
+	size_t n, at;
+	int fd;
+	uint16_t port;
+	uv_poll_t poll;
+	char nonce[NONCE_BYTES * 2 + 1];
+	bool reached, no_program;
+	char tried[PROXY_WHERE_SIZE * 4];
+};
+
+static void remove_marker(struct reach *r)
+{
+	if (r->marker)
+		(void)rmdir(r->marker);
+	free(TAKE_PTR(r->marker));
+}
+
+static void reach_free(struct reach *r)
+{
+	r->c->reach = NULL;
+	remove_marker(r);
+	close_quietly(r->fd);
+	free(r);
+}
+
+static void fail(struct reach *r, const struct err *e)
+{
+	struct container *c = r->c;
+
+	reach_free(r);
+	container_lost(c, e);
+}
+
+/* The engine's words for a step that failed. */
+static void fail_step(struct reach *r, const struct cli_result *res, const char *what)
+{
+	struct container *c = r->c;
+
+	reach_free(r);
+	container_fail(c, res, what);
+}
+
+static void finish(struct reach *r)
+{
+	struct container *c = r->c;
+	void (*done)(struct container * c, int listener) = r->done;
+	int fd = TAKE_FD(r->fd);
+
+	reach_free(r);
+	done(c, fd);
+}
+
+/* One connection: read once, answered when it has the word. */
+static void hear(struct reach *r, int fd)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+	char text[4096];
+	ssize_t n = recv(fd, text, sizeof text, MSG_DONTWAIT);
+
+	if (n <= 0 || !memmem(text, (size_t)n, r->nonce, strlen(r->nonce)))
+		return;
+	r->reached = true;
+	(void)send(fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+	struct reach *r = poll->data;
+
+	(void)events;
+	for (int i = 0; status == 0 && i < ACCEPTS; i++) {
+		auto_fd fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		hear(r, fd);
+	}
+}
+
+static void try_next(struct reach *r);
+
+static void unreachable(struct reach *r)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_NETWORK, EHOSTUNREACH,
+		      "start the sandbox: its programs do not reach the egress proxy as %s (it listened on%s)",
+		      r->place.host, r->tried);
+	err_hint(&e, "A firewall may drop what comes from the engine's network, or the engine is elsewhere: name with "
+		     "ITERION_PROXY_LISTEN an address of this machine that containers reach, and with "
+		     "ITERION_PROXY_ADVERTISE how they name it (docs/network.md).");
+	fail(r, &e);
+}
+
+static void no_program(struct reach *r)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_SANDBOX, ENOTSUP,
+		      "start the sandbox: whether its programs reach the egress proxy cannot be tried, since %s has "
+		      "none of curl, wget, bash and python3",
+		      r->c->image);
+	err_hint(&e, "Use an image that has one of them, or one in which iterion-guest can run.");
+	fail(r, &e);
+}
+
+static uint16_t advertised_port(const struct reach *r)
+{
+	return r->place.port ? r->place.port : r->port;
+}
+
+/* The loop has let go of the socket. */
+static void on_unwatched(uv_handle_t *h)
+{
+	struct reach *r = h->data;
+	struct container *c = r->c;
+	int off = 0;
+
+	if (c->over) {
+		reach_free(r);
+	} else if (r->reached) {
+		(void)setsockopt(r->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &off, sizeof off);
+		c->base.proxy_host = xstrdup(r->place.host);
+		c->base.proxy_port = advertised_port(r);
+		finish(r);
+	} else if (r->no_program) {
+		no_program(r);
+	} else {
+		close_quietly(TAKE_FD(r->fd));
+		try_next(r);
+	}
+	container_idle(c);
+}
+
+static void on_probed(void *arg, const struct cli_result *res)
+{
+	struct container *c = arg;
+	struct reach *r = c->reach;
+
+	(void)container_step_ended(c);
+	r->no_program = !res->status.signaled && res->status.code == NO_PROGRAM;
+	uv_close((uv_handle_t *)&r->poll, on_unwatched);
+	container_idle(c);
+}
+
+static int probe(struct reach *r, struct err *e)
+{
+	struct container *c = r->c;
+	auto_free char *port = xasprintf("%hu", advertised_port(r));
+	auto_free char *host = xasprintf(strchr(r->place.host, ':') ? "[%s]" : "%s", r->place.host);
+	const char *const words[] = {"exec", c->name, "sh", "-c", probe_script, "sh", host, port, r->nonce, NULL};
+	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = PROBE_MS};
+
+	return container_step_words(c, words, &o, on_probed, e);
+}
+
+/* Only what has something to say is accepted, so that one look is enough. */
+static int watch(struct reach *r, struct err *e)
+{
+	struct container *c = r->c;
+	int seconds = PROBE_MS / 1000;
+	(void)setsockopt(r->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+	int bad = uv_poll_init(c->loop, &r->poll, r->fd);
+
+	if (bad < 0)
+		return err_sys(e, -bad, "watch the proxy's socket");
+	r->poll.data = r;
+	(void)uv_poll_start(&r->poll, UV_READABLE, on_connection);
+	c->busy++;
+	bad = probe(r, e);
+	if (bad < 0) {
+		container_lost(c, e);
+		uv_close((uv_handle_t *)&r->poll, on_unwatched);
+	}
+	return 0;
+}
+
+static void try_next(struct reach *r)
+{
+	char where[PROXY_WHERE_SIZE];
+	struct err e = ERR_INIT;
+
+	for (r->fd = -1; r->fd < 0 && r->at < r->n; r->at++) {
+		union proxy_address *a = &r->tries[r->at];
+		r->fd = proxy_place_listen(a);
+		proxy_address_text(a, where);
+		if (r->fd < 0 && r->place.listens) {
+			(void)err_sys(&e, -r->fd, "start the sandbox: listen on %s for the egress proxy", where);
+			err_hint(&e, "ITERION_PROXY_LISTEN must be an address of this machine and, with a port, one "
+				     "that nobody uses: only one sandbox at a time can have it.");
+			fail(r, &e);
+			return;
+		}
+		r->port = ntohs(a->sa.sa_family == AF_INET6 ? a->v6.sin6_port : a->v4.sin_port);
+	}
+	if (r->fd < 0) {
+		unreachable(r);
+		return;
+	}
+	size_t len = strlen(r->tried);
+	(void)snprintf(r->tried + len, sizeof r->tried - len, "%s %s", len ? "," : "", where);
+	id_hex(r->nonce, NONCE_BYTES);
+	if (watch(r, &e) < 0)
+		fail(r, &e);
+}
+
+/* The bridge's address when that is this machine's: an engine in a virtual one has its own. */
+static void add_gateway(struct reach *r, const char *text)
+{
+	auto_free char *first = xstrndup(text, strcspn(text, " \r\n"));
+	union proxy_address a;
+
+	if (proxy_address_read(first, &a) == 0 && proxy_address_is_ours(&a))
+		r->tries[r->n++] = a;
+}
+
+static void on_gateway(void *arg, const struct cli_result *res)
+{
+	struct container *c = arg;
+	struct reach *r = c->reach;
+
+	if (!container_step_ended(c)) {
+		reach_free(r);
+	} else if (!cli_ok(res)) {
+		fail_step(r, res, "ask for the sandbox's network");
+	} else {
+		add_gateway(r, res->out);
+		r->tries[r->n++] =
+			(union proxy_address){.v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+		try_next(r);
+	}
+	container_idle(c);
+}
+
+static void begin_proxy(struct reach *r)
+{
+	struct container *c = r->c;
+	const char *const words[] = {"inspect",	 "--type=container",
+				     "--format", "{{range .NetworkSettings.Networks}}{{.Gateway}} {{end}}",
+				     c->name,	 NULL};
+	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
+	struct err e = ERR_INIT;
+
+	if (r->place.listens) {
+		r->tries[r->n++] = r->place.listen;
+		try_next(r);
+	} else if (container_step_words(c, words, &o, on_gateway, &e) < 0) {
+		fail(r, &e);
+	}
+}
+
+static void not_ours(struct reach *r)
+{
+	const struct sandbox_params *p = r->c->p;
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_SANDBOX, ESTALE,
+		      "start the sandbox: %s in the container is not this machine's %s: the engine is on another "
+		      "machine, or in a virtual one that does not share the folder",
+		      p->workspace_target, p->workspace);
+	err_hint(&e, "Run iterion on the engine's machine, put the workspace into a folder that both share at the same "
+		     "path, or choose another driver with --sandbox-driver.");
+	fail(r, &e);
+}
+
+static void on_looked(void *arg, const struct cli_result *res)
+{
+	struct container *c = arg;
+	struct reach *r = c->reach;
+
+	remove_marker(r);
+	if (!container_step_ended(c))
+		reach_free(r);
+	else if (!res->status.signaled && res->status.code == NOT_SEEN)
+		not_ours(r);
+	else if (!cli_ok(res))
+		fail_step(r, res, "look for the workspace in the sandbox");
+	else if (r->wanted)
+		begin_proxy(r);
+	else
+		finish(r);
+	container_idle(c);
+}
+
+static int make_marker(struct reach *r, struct err *e)
+{
+	const char *workspace = r->c->p->workspace;
+	char owner[OWNER_SIZE];
+
+	labels_sweep_folders(workspace, marker_prefix);
+	label_owner(owner);
+	id_hex(r->nonce, NONCE_BYTES);
+	auto_free char *path = xasprintf("%s/%s%s.%s", workspace, marker_prefix, owner, r->nonce);
+	if (mkdir(path, 0700) < 0) {
+		int bad = err_sys(e, errno,
+				  "start the sandbox: make a folder in %s, to see whether the container "
+				  "has the same one",
+				  workspace);
+		err_hint(e, "Make the workspace writable, or use an image in which iterion-guest can run.");
+		return bad;
+	}
+	r->marker = TAKE_PTR(path);
+	return 0;
+}
+
+int reach_start(struct container *c, const struct proxy_place *place, void (*done)(struct container *c, int listener),
+		struct err *e)
+{
+	struct reach *r = xcalloc(1, sizeof *r);
+
+	r->c = c;
+	r->done = done;
+	r->fd = -1;
+	r->wanted = place != NULL;
+	if (place)
+		r->place = *place;
+	c->reach = r;
+	int bad = make_marker(r, e);
+	if (bad == 0) {
+		auto_free char *inside = path_join(c->p->workspace_target, strrchr(r->marker, '/') + 1);
+		const char *const words[] = {"exec", "--user",	  "0",	c->name, "sh",
+					     "-c",   look_script, "sh", inside,	 NULL};
+		const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
+		bad = container_step_words(c, words, &o, on_looked, e);
+	}
+	if (bad < 0)
+		reach_free(r);
+	return bad;
+}
