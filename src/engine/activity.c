@@ -1,5 +1,6 @@
 /* Nodes under way in a backend: what they are given is made here and lives until they answer. */
 #include "branch.h"
+#include "budget.h"
 #include "conversation.h"
 #include "kinds.h"
 #include "place.h"
@@ -65,8 +66,8 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 		p = &(*p)->next;
 	*p = a->next;
 	en->n_activities--;
+	budget_settle(en, a->branch, r->tokens, r->cost_usd);
 	if (r->question && !e) {
-		budget_spend(en, r->tokens, r->cost_usd);
 		recovery_close(en, a->branch, "asked", NULL);
 		human_ask_for(en, a->branch, r->question);
 	} else {
@@ -75,6 +76,17 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 	activity_free(a);
 	engine_pump(en);
 	engine_check_end(en);
+}
+
+static void on_usage(void *arg, int64_t tokens, double cost_usd, bool goes_on)
+{
+	const struct activity *a = arg;
+	bool more = budget_count(a->en, a->branch, tokens, cost_usd);
+
+	if (goes_on)
+		budget_check(a->en);
+	if (more)
+		budget_keep(a->en);
 }
 
 static int on_check(void *arg, json_t *output, struct err *e)
@@ -131,6 +143,9 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 		activity_free(a);
 		return r;
 	}
+	/* What an earlier life of the node used is counted, and is not part of what this one will tell. */
+	b->spent_tokens = 0;
+	b->spent_usd = 0;
 	env_build(en, place, n->name.s, &a->env);
 	const struct node_task t = {
 		.loop = en->p.loop,
@@ -146,7 +161,8 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 		.exit_code_field = schema && dsl_schema_field(schema, "exit_code"),
 		.agent = n->kind == DSL_TOOL ? NULL : &a->agent,
 	};
-	const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .check = on_check, .arg = a};
+	const struct node_callbacks cb = {
+		.on_event = on_event, .on_done = on_done, .check = on_check, .on_usage = on_usage, .arg = a};
 	r = a->ops->start(&t, &cb, &a->exec, e);
 	if (r < 0) {
 		activity_free(a);

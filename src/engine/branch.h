@@ -19,6 +19,8 @@ struct branch {
 	char *interaction;    /* the question that waits for a person; NULL: none */
 	bool asked;	      /* somebody is being asked right now */
 	json_t *answers;      /* a person's, an object that was checked; of an agent's question until its node ends */
+	int64_t spent_tokens; /* by its node under way, and counted in the budgets already */
+	double spent_usd;
 	json_t *conversation; /* that its latest agent left (conversation.c); NULL: none */
 	struct branch *next;
 };

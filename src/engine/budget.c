@@ -1,6 +1,9 @@
 /* Budgets: how much a run may use. Branches share them. At 80 % a warning, at 100 % the run stops: counted things are
- * looked at before each node, time by a timer. */
+ * looked at before each node and, as far as a backend tells what it uses while a node is under way, before that uses
+ * more; time by a timer. An agent that has its answer is not stopped for what the answer cost. */
 #include "branch.h"
+#include "budget.h"
+#include "state.h"
 
 #include <base/json.h>
 #include <base/mem.h>
@@ -60,25 +63,62 @@ static void add(struct engine *en, enum budget_dimension d, double amount)
 	}
 }
 
-int budget_enter(struct engine *en, const struct branch *b)
+/* Whether one of these is used up; then the run is being ended. */
+static bool is_used_up(struct engine *en, enum budget_dimension first)
 {
-	for (enum budget_dimension d = BUDGET_ITERATIONS; d <= BUDGET_COST; d++) {
+	for (enum budget_dimension d = first; d <= BUDGET_COST; d++) {
 		if (en->budgets[d].limit > 0 && en->budgets[d].used >= en->budgets[d].limit) {
 			exceeded(en, d);
-			return -EDQUOT;
+			return true;
 		}
 	}
+	return false;
+}
+
+int budget_enter(struct engine *en, const struct branch *b)
+{
+	if (is_used_up(en, BUDGET_ITERATIONS))
+		return -EDQUOT;
 	if (b->node->kind != DSL_ROUTER)
 		add(en, BUDGET_ITERATIONS, 1);
 	return 0;
 }
 
-void budget_spend(struct engine *en, int64_t tokens, double cost_usd)
+bool budget_count(struct engine *en, struct branch *b, int64_t tokens, double cost_usd)
 {
-	if (tokens > 0)
-		add(en, BUDGET_TOKENS, (double)tokens);
-	if (cost_usd > 0)
-		add(en, BUDGET_COST, cost_usd);
+	bool more = (tokens >= 0 && tokens != b->spent_tokens) || cost_usd > b->spent_usd;
+
+	/* What was an estimate on the way may be less in the end. */
+	if (tokens >= 0) {
+		add(en, BUDGET_TOKENS, (double)(tokens - b->spent_tokens));
+		b->spent_tokens = tokens;
+	}
+	if (cost_usd >= 0) {
+		add(en, BUDGET_COST, cost_usd - b->spent_usd);
+		b->spent_usd = cost_usd;
+	}
+	return more;
+}
+
+void budget_settle(struct engine *en, struct branch *b, int64_t tokens, double cost_usd)
+{
+	(void)budget_count(en, b, tokens, cost_usd);
+	b->spent_tokens = 0;
+	b->spent_usd = 0;
+}
+
+void budget_keep(struct engine *en)
+{
+	if (en->budgets[BUDGET_TOKENS].limit <= 0 && en->budgets[BUDGET_COST].limit <= 0)
+		return;
+	en->unsaved = true;
+	checkpoint_soon(en);
+}
+
+/* An iteration that is used up stops no node that has begun. */
+void budget_check(struct engine *en)
+{
+	(void)is_used_up(en, BUDGET_TOKENS);
 }
 
 void budget_init(struct engine *en)

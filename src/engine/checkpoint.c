@@ -69,6 +69,10 @@ static json_t *branches(const struct engine *en, long long *ret_active)
 			json_put(o, "answers", json_incref(b->answers));
 		if (b->conversation)
 			json_put(o, "conversation", json_incref(b->conversation));
+		if (b->spent_tokens)
+			json_put_int(o, "spent_tokens", b->spent_tokens);
+		if (b->spent_usd > 0)
+			json_put(o, "spent_usd", json_real(b->spent_usd));
 		large_put(en, o, "input", b->input);
 		(void)json_array_append_new(list, o);
 		*ret_active += (b->state == BRANCH_ACTIVE || b->state == BRANCH_WAITING) && b->node->kind != DSL_ROUTER;

@@ -79,7 +79,9 @@ static void finish(struct engine *en)
 		emit_finished(en);
 	else
 		emit_stopped(en);
-	auto_json cp = en->last_node || paused ? checkpoint_build(en) : NULL;
+	/* Of a run whose first node was stopped, what it used must not be forgotten. */
+	bool goes_on = en->last_node || paused || (en->branches && !good && o->status != RUN_FAILED);
+	auto_json cp = goes_on ? checkpoint_build(en) : NULL;
 	const struct store_run_state s = {
 		.status = o->status,
 		.checkpoint = cp,

@@ -6,6 +6,7 @@
  * up. Everything after that happens in callbacks on the caller's loop: nodes in step.c, the way between them in edge.c,
  * branch.c and group.c, the end in end.c. */
 #include "branch.h"
+#include "budget.h"
 #include "place.h"
 #include "recovery.h"
 #include "worktree_run.h"

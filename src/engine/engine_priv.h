@@ -186,11 +186,3 @@ int vars_resolve(const struct engine_params *p, json_t **ret, struct err *e) __a
 /* --- env.c --- */
 
 void env_build(const struct engine *en, const struct place *place, const char *node_id, struct strv *to);
-
-/* --- budget.c --- */
-
-void budget_init(struct engine *en);
-/* Counts one node: 0, or -errno when a limit is reached (the run is being ended then). */
-int budget_enter(struct engine *en, const struct branch *b);
-void budget_spend(struct engine *en, int64_t tokens, double cost_usd);
-void budget_start_timers(struct engine *en);

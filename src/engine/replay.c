@@ -7,6 +7,7 @@
  *
  * The events up to the checkpoint give nodes their histories back. */
 #include "branch.h"
+#include "budget.h"
 #include "kinds.h"
 #include "recovery.h"
 #include "state.h"
@@ -170,6 +171,7 @@ static void finish(struct engine *en, struct branch *b, json_t *data)
 		.cost_usd = cost ? json_number_value(cost) : -1,
 	};
 	b->state = BRANCH_ACTIVE;
+	budget_settle(en, b, r.tokens, r.cost_usd);
 	if (b->node->kind != DSL_ROUTER)
 		en->budgets[BUDGET_ITERATIONS].used++;
 	step_finished(en, b, &r, (uint64_t)json_integer_value(ms), NULL);

@@ -134,6 +134,8 @@ static int load_branch(struct engine *en, const json_t *o, struct err *e)
 	b->group = number ? group_by_number(en, json_integer_value(number)) : NULL;
 	b->interaction = interaction ? xstrdup(interaction) : NULL;
 	b->state = json_is_true(json_object_get(o, "forked")) ? BRANCH_FORKED : BRANCH_READY;
+	b->spent_tokens = json_integer_value(json_object_get(o, "spent_tokens"));
+	b->spent_usd = json_number_value(json_object_get(o, "spent_usd"));
 	b->conversation = json_incref(json_object_get(o, "conversation"));
 	if (json_is_object(json_object_get(o, "answers")))
 		b->answers = json_incref(json_object_get(o, "answers"));

@@ -11,6 +11,7 @@
  * checkpoint is made safe together with the run's final state; until then, while a sandbox is being stopped, a plain
  * write guards it against a kill. */
 #include "branch.h"
+#include "budget.h"
 #include "conversation.h"
 #include "value.h"
 #include "kinds.h"
@@ -179,7 +180,6 @@ static void record(struct engine *en, struct branch *b, const struct node_result
 	if (b->node->publish.s)
 		artifact_publish(en, b->id, b->node, r->output);
 	en->last_node = name;
-	budget_spend(en, r->tokens, r->cost_usd);
 }
 
 int step_check(const struct engine *en, const struct dsl_node *n, json_t *output, struct err *e)

@@ -431,6 +431,47 @@ def test_a_question_pauses_the_run(mine):
     assert len(of_type(mine.user.events(), 'node_started', 'work')) == 1
 
 
+LIMITED = '  budget:\n    max_tokens: 1000\n'
+
+
+def test_a_budget_stops_an_agent_that_goes_on(mine):
+    """After the answer that used it up nothing more is asked, the run can be resumed, and what was used stays used."""
+    mine.write(agent(), sandbox=LIMITED)
+    uses = {'usage': {'input': 300, 'output': 100}}
+    with Provider({'turns': [bash('echo once >> f', **uses)] * 9 + [{'text': 'done'}]}) as p:
+        run = mine.run(p, code=1)
+        assert 'its limit max_tokens: 1200 of 1000' in run.stderr and len(p.calls()) == 3
+        mine.user.fails('resume', '--last', env=mine.env(p), code=1, says='1200 of 1000')
+        assert len(p.calls()) == 3
+        mine.user.file('main.bot', mine.read('main.bot').replace('max_tokens: 1000', 'max_tokens: 1900'))
+        mine.user.fails('resume', '--last', '--force', env=mine.env(p), code=1, says='2000 of 1900')
+        assert len(p.calls()) == 5
+    events = mine.user.events()
+    assert [e['used'] for e in of_type(events, 'budget_exceeded')] == [1200, 1200, 2000]
+    assert [e['used'] for e in of_type(events, 'budget_warning')][:1] == [800]
+    assert mine.read('f') == 'once\n' * 5
+
+
+def test_an_answer_that_is_there_is_not_stopped(mine):
+    mine.write(agent(), sandbox=LIMITED)
+    with Provider({'turns': [bash('echo once >> f', usage={'input': 100, 'output': 1}),
+                             {'text': 'done', 'usage': {'input': 2000, 'output': 9}}]}) as p:
+        mine.run(p)
+    end, = of_type(mine.user.events(), 'node_finished')
+    assert end['_tokens'] == 2110
+
+
+def test_a_killed_run_has_used_what_it_used(mine):
+    mine.write(agent(), sandbox=LIMITED)
+    with Provider({'turns': [bash('echo once >> f', usage={'input': 900, 'output': 1}), {'hang': True}]}) as p:
+        with started(mine, p) as run:
+            p.wait(2)
+            run.kill()
+            run.communicate()
+        record = json.loads(mine.user.ok('inspect', mine.user.runs()[-1], '--json').stdout)
+        assert record['checkpoint']['used']['tokens'] == 901
+
+
 EXTRA = '''
 prompt when:
   ASK-WORD about {{vars.topic}}

@@ -70,6 +70,18 @@ static void emit(void *arg, const char *type, json_t *data)
 	x->cb.on_event(x->cb.arg, type, data);
 }
 
+void delegate_tell_usage(struct node_exec *x, bool goes_on)
+{
+	struct agent_usage all = x->usage;
+	double cost = turn_cost(&x->turn, x->task.agent->model);
+
+	usage_add(&all, turn_usage(&x->turn));
+	if (cost >= 0)
+		cost += MAX(x->cost_usd, 0);
+	if (x->cb.on_usage)
+		x->cb.on_usage(x->cb.arg, usage_total(&all), cost, goes_on);
+}
+
 static void on_line(void *arg, char *line, size_t len)
 {
 	struct node_exec *x = arg;
@@ -79,6 +91,8 @@ static void on_line(void *arg, char *line, size_t len)
 	auto_json j = json_parse_value(line, len, NULL);
 	if (json_is_object(j)) {
 		x->ops->on_line(x, j);
+		/* A model whose tools run will be asked again. */
+		delegate_tell_usage(x, !x->turn.ended && json_object_size(x->turn.calls) > 0);
 		return;
 	}
 	auto_buf shown = BUF_INIT(1024);
@@ -191,6 +205,9 @@ static int start_child(struct node_exec *x, struct err *e)
 void delegate_launch(struct node_exec *x)
 {
 	x->err = ERR_INIT;
+	/* What it is started again for costs more. */
+	if (x->starts > 0 && !x->cancelled)
+		delegate_tell_usage(x, true);
 	if (x->cancelled)
 		delegate_finish(x);
 	else if (start_child(x, &x->err) < 0)

@@ -287,10 +287,14 @@ static void not_started(struct node_exec *x, int errnum)
 
 static void add_up(struct node_exec *x)
 {
-	usage_add(&x->usage, &x->turn.usage);
+	double cost = turn_cost(&x->turn, x->task.agent->model);
+
+	usage_add(&x->usage, turn_usage(&x->turn));
 	x->steps += x->turn.steps;
-	if (x->turn.cost_usd >= 0)
-		x->cost_usd = MAX(x->cost_usd, 0) + x->turn.cost_usd;
+	if (cost >= 0)
+		x->cost_usd = MAX(x->cost_usd, 0) + cost;
+	x->turn.usage = x->turn.told = (struct agent_usage){0};
+	x->turn.cost_usd = -1;
 }
 
 /* Whether the conversation is gone and the node does without. */

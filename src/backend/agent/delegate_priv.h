@@ -10,6 +10,9 @@ struct agent_child_end;
 /* Starts the program, with what the next start has to be. */
 void delegate_launch(struct node_exec *x);
 
+/* Tells the engine what was used so far; the node may be cancelled by that when it goes on. */
+void delegate_tell_usage(struct node_exec *x, bool goes_on);
+
 /* --- delegate_end.c --- */
 
 /* The program of a start ended. */

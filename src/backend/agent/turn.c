@@ -28,7 +28,8 @@ void turn_done(struct agent_turn *t)
 	free(t->model);
 	free(t->text);
 	free(t->error);
-	free(t->step_id);
+	for (size_t i = 0; i < ANSWERS_MAX; i++)
+		free(t->answers[i].id);
 	json_decref(t->structured);
 	json_decref(t->calls);
 	*t = (struct agent_turn){0};
@@ -75,18 +76,87 @@ static void emit(struct agent_turn *t, const struct agent_sink *sink, const char
 		json_decref(data);
 }
 
-void turn_step(struct agent_turn *t, const struct agent_sink *sink, const char *id, const char *model)
+void turn_asks(struct agent_turn *t, const struct agent_sink *sink, const char *backend, const char *model)
 {
-	if (id && str_eq(t->step_id, id))
+	if (t->asking)
 		return;
-	turn_set(&t->step_id, id);
+	t->asking = true;
+	json_t *d = json_object();
+	json_put_str(d, "backend", backend);
+	if (model)
+		json_put(d, "model", word(model));
+	json_put_str(d, "purpose", "step");
+	emit(t, sink, "llm_request", d);
+}
+
+static void put_usage(json_t *data, const struct agent_usage *u)
+{
+	json_put_int(data, "input_tokens", u->input);
+	json_put_int(data, "output_tokens", u->output);
+	json_put_int(data, "cache_read_tokens", u->cache_read);
+	json_put_int(data, "cache_write_tokens", u->cache_write);
+}
+
+/* The pieces of one answer tell its counts again and again, and the later ones may be larger. */
+static void take_usage(struct agent_turn *t, struct agent_usage *seen, const struct agent_usage *u)
+{
+	const struct agent_usage more = {
+		.input = MAX(0, u->input - seen->input),
+		.output = MAX(0, u->output - seen->output),
+		.cache_read = MAX(0, u->cache_read - seen->cache_read),
+		.cache_write = MAX(0, u->cache_write - seen->cache_write),
+	};
+
+	usage_add(&t->told, &more);
+	usage_add(seen, &more);
+}
+
+static struct agent_answer *answer_of(struct agent_turn *t, const char *id)
+{
+	for (size_t i = 0; id && i < ANSWERS_MAX; i++)
+		if (t->answers[i].id && str_eq(t->answers[i].id, id))
+			return &t->answers[i];
+	return NULL;
+}
+
+void turn_step(struct agent_turn *t, const struct agent_sink *sink, const char *id, const char *model,
+	       const struct agent_usage *u)
+{
+	struct agent_answer *answer = answer_of(t, id);
+	bool known = answer != NULL;
+
+	t->asking = false;
+	if (!known) {
+		answer = &t->answers[t->n_answers++ % ANSWERS_MAX];
+		free(answer->id);
+		*answer = (struct agent_answer){.id = id ? xstrdup(id) : NULL};
+	}
+	if (u)
+		take_usage(t, &answer->usage, u);
+	if (known)
+		return;
 	turn_set(&t->model, model);
 	t->steps++;
 	json_t *d = json_object();
 	json_put_int(d, "step", t->steps);
 	if (t->model)
 		json_put(d, "model", word(t->model));
+	if (u)
+		put_usage(d, u);
 	emit(t, sink, "llm_step_finished", d);
+}
+
+const struct agent_usage *turn_usage(const struct agent_turn *t)
+{
+	/* A failure may tell nothing. */
+	return t->ended && usage_total(&t->usage) > 0 ? &t->usage : &t->told;
+}
+
+double turn_cost(const struct agent_turn *t, const char *model)
+{
+	if (t->cost_usd >= 0)
+		return t->cost_usd;
+	return t->steps ? price_usd(t->model ? t->model : model, &t->told) : -1;
 }
 
 /* The one argument of most tools says it all; else the whole input. */
@@ -115,6 +185,7 @@ void turn_tool_begins(struct agent_turn *t, const struct agent_sink *sink, const
 {
 	json_t *d = json_object();
 
+	t->asking = false;
 	json_put(d, "tool", word(tool));
 	if (id)
 		json_put(d, "tool_use_id", word(id));

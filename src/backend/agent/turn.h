@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PREVIEW_MAX = 200 }; /* characters of a tool's input in an event */
+enum {
+	PREVIEW_MAX = 200, /* characters of a tool's input in an event */
+	ANSWERS_MAX = 16,
+};
 
 struct agent_turn {
 	char *session;	    /* of the conversation; NULL: not told */
@@ -22,11 +25,18 @@ struct agent_turn {
 	bool retryable;	    /* its error is one that may pass */
 	bool lost_session;  /* the conversation to go on with is not there */
 	struct agent_usage usage;
-	double cost_usd; /* as the program says; < 0: it does not */
-	unsigned steps;	 /* answers of the model */
-	unsigned denied; /* tool calls that were not permitted */
-	char *step_id;	 /* the latest answer's */
-	json_t *calls;	 /* of tools under way: id → {tool, preview} */
+	struct agent_usage told; /* by the answers so far, which may be less than usage in the end */
+	double cost_usd;	 /* as the program says; < 0: it does not */
+	unsigned steps;		 /* answers of the model */
+	unsigned denied;	 /* tool calls that were not permitted */
+	/* The latest answers, whose pieces may come mixed: those of an agent and of those that it sent out. */
+	struct agent_answer {
+		char *id;
+		struct agent_usage usage;
+	} answers[ANSWERS_MAX];
+	unsigned n_answers;
+	bool asking;   /* the model is being asked */
+	json_t *calls; /* of tools under way: id → {tool, preview} */
 	unsigned events;
 };
 
@@ -47,8 +57,15 @@ bool turn_is_session(const char *id);
 /* The program names its conversation; what cannot be a name is not taken. */
 void turn_set_session(struct agent_turn *t, const char *id);
 
-/* The model answered once more: llm_step_finished, unless id (NULL: it has none) is the latest already. */
-void turn_step(struct agent_turn *t, const struct agent_sink *sink, const char *id, const char *model);
+/* The program asks the model: llm_request, unless it does so already. */
+void turn_asks(struct agent_turn *t, const struct agent_sink *sink, const char *backend, const char *model);
+/* The model answered once more: llm_step_finished, unless id (NULL: it has none) is one of the latest already; u is
+ * what the program says that the answer used (NULL: nothing yet). */
+void turn_step(struct agent_turn *t, const struct agent_sink *sink, const char *id, const char *model,
+	       const struct agent_usage *u);
+/* What the turn used, as far as it is known by now; cost < 0: unknown (model: for a program that named none). */
+const struct agent_usage *turn_usage(const struct agent_turn *t);
+double turn_cost(const struct agent_turn *t, const char *model);
 /* tool_started, with the beginning of its input, and tool_called once it has a result. */
 void turn_tool_begins(struct agent_turn *t, const struct agent_sink *sink, const char *id, const char *tool,
 		      const json_t *input);

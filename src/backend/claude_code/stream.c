@@ -2,8 +2,9 @@
  *
  * Known lines: system (init: the conversation's id and the model; api_retry: it waits for the provider by itself),
  * assistant (one block of an answer; answers are told apart by message.id), user (results of tools), result (the end).
- * The counts of result.usage leave out side calls, which modelUsage has, so that comes first. An API error is a result
- * whose subtype is success and whose is_error is true. */
+ * An answer's own counts are those of its beginning, so they are too low for what it puts out; the result has the real
+ * ones. The counts of result.usage leave out side calls, which modelUsage has, so that comes first. An API error is a
+ * result whose subtype is success and whose is_error is true. */
 #include "stream.h"
 
 #include "../agent/retry.h"
@@ -36,9 +37,20 @@ static void on_system(struct agent_turn *t, const struct agent_sink *sink, const
 	if (str_eq(subtype, "init")) {
 		turn_set_session(t, json_get_str(line, "session_id"));
 		turn_set(&t->model, json_get_str(line, "model"));
+		turn_asks(t, sink, "claude_code", t->model);
 	} else if (str_eq(subtype, "api_retry") && t->events++ < 1000) {
 		on_retry(sink, line);
 	}
+}
+
+static struct agent_usage usage_of(const json_t *u)
+{
+	return (struct agent_usage){
+		.input = turn_tokens(json_object_get(u, "input_tokens")),
+		.output = turn_tokens(json_object_get(u, "output_tokens")),
+		.cache_read = turn_tokens(json_object_get(u, "cache_read_input_tokens")),
+		.cache_write = turn_tokens(json_object_get(u, "cache_creation_input_tokens")),
+	};
 }
 
 static void on_assistant(struct agent_turn *t, const struct agent_sink *sink, const json_t *line)
@@ -47,7 +59,9 @@ static void on_assistant(struct agent_turn *t, const struct agent_sink *sink, co
 	size_t i;
 	const json_t *block;
 
-	turn_step(t, sink, json_get_str(message, "id"), json_get_str(message, "model"));
+	const json_t *told = json_object_get(message, "usage");
+	const struct agent_usage u = usage_of(told);
+	turn_step(t, sink, json_get_str(message, "id"), json_get_str(message, "model"), told ? &u : NULL);
 	json_array_foreach(json_object_get(message, "content"), i, block)
 	{
 		const char *type = json_get_str(block, "type");
@@ -72,14 +86,20 @@ static void on_user(struct agent_turn *t, const struct agent_sink *sink, const j
 {
 	size_t i;
 	const json_t *block;
+	bool results = false;
 
 	json_array_foreach(json_object_get(json_object_get(line, "message"), "content"), i, block)
 	{
-		if (str_eq(json_get_str(block, "type"), "tool_result"))
-			turn_tool_ends(t, sink, json_get_str(block, "tool_use_id"),
-				       text_length(json_object_get(block, "content")),
-				       json_is_true(json_object_get(block, "is_error")));
+		if (!str_eq(json_get_str(block, "type"), "tool_result"))
+			continue;
+		results = true;
+		turn_tool_ends(t, sink, json_get_str(block, "tool_use_id"),
+			       text_length(json_object_get(block, "content")),
+			       json_is_true(json_object_get(block, "is_error")));
 	}
+	/* With the last of its results the model is asked again. */
+	if (results && json_object_size(t->calls) == 0)
+		turn_asks(t, sink, "claude_code", t->model);
 }
 
 static void count_models(struct agent_turn *t, json_t *models)
@@ -107,12 +127,7 @@ static void count(struct agent_turn *t, const json_t *line)
 	if (json_object_size(json_object_get(line, "modelUsage")) > 0)
 		count_models(t, json_object_get(line, "modelUsage"));
 	else
-		t->usage = (struct agent_usage){
-			.input = turn_tokens(json_object_get(u, "input_tokens")),
-			.output = turn_tokens(json_object_get(u, "output_tokens")),
-			.cache_read = turn_tokens(json_object_get(u, "cache_read_input_tokens")),
-			.cache_write = turn_tokens(json_object_get(u, "cache_creation_input_tokens")),
-		};
+		t->usage = usage_of(u);
 	if (json_is_number(cost))
 		t->cost_usd = MAX(0, MIN(json_number_value(cost), 1e9));
 }

@@ -55,6 +55,12 @@ static void on_retry(void *arg, unsigned attempt, int status, int64_t delay_ms, 
 	claw_emit(s->x, "llm_retry", d);
 }
 
+static void tell_usage(struct node_exec *x, bool goes_on)
+{
+	if (x->cb.on_usage)
+		x->cb.on_usage(x->cb.arg, usage_total(&x->usage), x->cost_usd, goes_on);
+}
+
 static void count(struct node_exec *x, const struct agent_usage *u)
 {
 	double cost = price_usd(x->target.model, u);
@@ -63,6 +69,7 @@ static void count(struct node_exec *x, const struct agent_usage *u)
 	/* A part that has no price makes the sum unknown. */
 	x->cost_usd = cost < 0 || x->cost_usd < 0 ? -1 : x->cost_usd + cost;
 	x->steps++;
+	tell_usage(x, false);
 }
 
 static void emit_step(const struct claw_serving *s, const struct llm_answer *a)
@@ -181,8 +188,9 @@ void claw_ask_model(struct claw_serving *s, const json_t *data)
 	const struct llm_call_callbacks cb = {.on_text = on_text, .on_retry = on_retry, .on_done = on_done, .arg = s};
 	long long wanted = json_integer_value(json_object_get(data, "max_tokens"));
 
+	tell_usage(x, true);
 	/* s is gone then. */
-	if (asks_too_often(x))
+	if (x->cancelled || asks_too_often(x))
 		return;
 	s->name = xstrdup(purpose_of(data));
 	long long most = n->max_tokens.set ? n->max_tokens.v : str_eq(s->name, "compact") ? wanted : 0;

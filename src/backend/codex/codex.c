@@ -107,6 +107,9 @@ static void on_line(struct node_exec *x, const json_t *line)
 {
 	struct agent_usage total = {.input = -1};
 
+	/* Which model answers is not told. */
+	if (!x->turn.model)
+		turn_set(&x->turn.model, x->task.agent->model);
 	codex_line(&x->turn, &x->sink, line, &total);
 	if (total.input < 0)
 		return;

@@ -61,9 +61,11 @@ static void on_item(struct agent_turn *t, const struct agent_sink *sink, const j
 			turn_tool_ends(t, sink, id, json_string_length(json_object_get(item, "aggregated_output")),
 				       (json_is_integer(code) && json_integer_value(code) != 0) ||
 					       str_eq(json_get_str(item, "status"), "failed"));
+		if (completed && json_object_size(t->calls) == 0)
+			turn_asks(t, sink, "codex", t->model);
 	} else if (completed && str_eq(type, "agent_message")) {
 		turn_set(&t->text, json_get_str(item, "text"));
-		turn_step(t, sink, NULL, NULL);
+		turn_step(t, sink, NULL, NULL, NULL);
 	}
 }
 
@@ -130,6 +132,8 @@ void codex_line(struct agent_turn *t, const struct agent_sink *sink, const json_
 
 	if (str_eq(type, "thread.started")) {
 		turn_set_session(t, json_get_str(line, "thread_id"));
+	} else if (str_eq(type, "turn.started")) {
+		turn_asks(t, sink, "codex", t->model);
 	} else if (str_eq(type, "item.started") || str_eq(type, "item.completed")) {
 		on_item(t, sink, json_object_get(line, "item"), str_eq(type, "item.completed"));
 	} else if (str_eq(type, "turn.completed")) {

@@ -128,7 +128,9 @@ static void a_turn(void **state)
 	     "{\"type\":\"system\",\"subtype\":\"api_retry\",\"attempt\":1,\"retry_delay_ms\":526.8,\"error_status\":"
 	     "429}");
 	feed(&t, &events,
-	     "{\"type\":\"assistant\",\"message\":{\"id\":\"1\",\"model\":\"m\",\"content\":[{\"type\":\"text\","
+	     "{\"type\":\"assistant\",\"message\":{\"id\":\"1\",\"model\":\"m\",\"usage\":{\"input_tokens\":7,"
+	     "\"output_tokens\":1,\"cache_read_input_tokens\":2,\"cache_creation_input_tokens\":3},"
+	     "\"content\":[{\"type\":\"text\","
 	     "\"text\":"
 	     "\"hm\"}]}}");
 	feed(&t, &events,
@@ -148,12 +150,16 @@ static void a_turn(void **state)
 	claude_end(&t, "");
 	assert_string_equal(
 		buf_str(&events),
+		"llm_request {\"backend\":\"claude_code\",\"model\":\"m\",\"purpose\":\"step\"}\n"
 		"delegate_retry {\"attempt\":1,\"backend\":\"claude_code\",\"by\":\"claude\",\"delay_ms\":526,"
 		"\"status\":429}\n"
-		"llm_step_finished {\"model\":\"m\",\"step\":1}\n"
+		"llm_step_finished "
+		"{\"cache_read_tokens\":2,\"cache_write_tokens\":3,\"input_tokens\":7,\"model\":\"m\","
+		"\"output_tokens\":1,\"step\":1}\n"
 		"tool_started {\"preview\":\"ls\",\"tool\":\"Bash\",\"tool_use_id\":\"T\"}\n"
 		"tool_called {\"is_error\":true,\"output_len\":4,\"preview\":\"ls\",\"tool\":\"Bash\","
-		"\"tool_use_id\":\"T\"}\n");
+		"\"tool_use_id\":\"T\"}\n"
+		"llm_request {\"backend\":\"claude_code\",\"model\":\"m\",\"purpose\":\"step\"}\n");
 	assert_true(t.ended && !t.failed && !t.lost_session);
 	assert_string_equal(t.session, "S2");
 	assert_string_equal(t.text, "fin");
@@ -209,6 +215,37 @@ static void ends(void **state)
 		assert_int_equal(t.lost_session, rows[i].lost);
 		turn_done(&t);
 	}
+}
+
+/* Counts on the way: those of one answer come with each of its pieces, also when pieces of two answers mix. */
+static void counts_on_the_way(void **state)
+{
+	(void)state;
+	static const char *const lines[] = {
+		"{\"type\":\"assistant\",\"message\":{\"id\":\"1\",\"model\":\"claude-sonnet-4-5\","
+		"\"usage\":{\"input_tokens\":1000000,\"output_tokens\":1}}}",
+		"{\"type\":\"assistant\",\"message\":{\"id\":\"2\",\"usage\":{\"input_tokens\":10}}}",
+		"{\"type\":\"assistant\",\"message\":{\"id\":\"1\","
+		"\"usage\":{\"input_tokens\":1000000,\"output_tokens\":6}}}",
+		"{\"type\":\"assistant\",\"message\":{\"id\":\"2\",\"usage\":{\"input_tokens\":-10}}}",
+	};
+	struct agent_turn t;
+	auto_buf events = BUF_INIT(1 << 20);
+
+	turn_init(&t);
+	assert_true(turn_cost(&t, "claude-sonnet-4-5") < 0);
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+		feed(&t, &events, lines[i]);
+	assert_int_equal(t.steps, 2);
+	assert_int_equal(turn_usage(&t)->input, 1000010);
+	assert_int_equal(turn_usage(&t)->output, 6);
+	assert_float_equal(turn_cost(&t, NULL), 3.0001, 0.001);
+	/* The end knows better. */
+	feed(&t, &events,
+	     "{\"type\":\"result\",\"is_error\":false,\"usage\":{\"input_tokens\":5},\"total_cost_usd\":0.25}");
+	assert_int_equal(usage_total(turn_usage(&t)), 5);
+	assert_float_equal(turn_cost(&t, NULL), 0.25, 1e-9);
+	turn_done(&t);
 }
 
 /* Whatever shape a known line has, it is taken for what it is worth. */
@@ -283,9 +320,13 @@ static void previews(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arguments), cmocka_unit_test(names_of_conversations),
-		cmocka_unit_test(a_turn),    cmocka_unit_test(ends),
-		cmocka_unit_test(odd_lines), cmocka_unit_test(a_flood_of_events),
+		cmocka_unit_test(arguments),
+		cmocka_unit_test(names_of_conversations),
+		cmocka_unit_test(a_turn),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(counts_on_the_way),
+		cmocka_unit_test(odd_lines),
+		cmocka_unit_test(a_flood_of_events),
 		cmocka_unit_test(previews),
 	};
 

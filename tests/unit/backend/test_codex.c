@@ -92,6 +92,8 @@ static void names_of_conversations(void **state)
 	turn_done(&t);
 }
 
+#define REQUEST "llm_request {\"backend\":\"codex\",\"purpose\":\"step\"}\n"
+
 static void a_turn(void **state)
 {
 	(void)state;
@@ -119,15 +121,15 @@ static void a_turn(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
 		feed(&t, &events, lines[i], &total);
 	codex_end(&t, "");
-	assert_string_equal(buf_str(&events),
-			    "tool_started {\"preview\":\"ls\",\"tool\":\"command_execution\",\"tool_use_id\":\"1\"}\n"
-			    "tool_called {\"is_error\":true,\"output_len\":3,\"preview\":\"ls\",\"tool\":"
-			    "\"command_execution\",\"tool_use_id\":\"1\"}\n"
-			    "tool_started {\"preview\":\"{\\\"arguments\\\":{\\\"a\\\":1}}\",\"tool\":\"mcp.s.t\","
-			    "\"tool_use_id\":\"2\"}\n"
-			    "tool_called {\"output_len\":0,\"preview\":\"{\\\"arguments\\\":{\\\"a\\\":1}}\",\"tool\":"
-			    "\"mcp.s.t\",\"tool_use_id\":\"2\"}\n"
-			    "llm_step_finished {\"step\":1}\n");
+	assert_string_equal(
+		buf_str(&events), REQUEST
+		"tool_started {\"preview\":\"ls\",\"tool\":\"command_execution\",\"tool_use_id\":\"1\"}\n"
+		"tool_called {\"is_error\":true,\"output_len\":3,\"preview\":\"ls\",\"tool\":"
+		"\"command_execution\",\"tool_use_id\":\"1\"}\n" REQUEST
+		"tool_started {\"preview\":\"{\\\"arguments\\\":{\\\"a\\\":1}}\",\"tool\":\"mcp.s.t\",\"tool_use_id\":"
+		"\"2\"}\n"
+		"tool_called {\"output_len\":0,\"preview\":\"{\\\"arguments\\\":{\\\"a\\\":1}}\",\"tool\":\"mcp.s.t\","
+		"\"tool_use_id\":\"2\"}\n" REQUEST "llm_step_finished {\"step\":1}\n");
 	assert_true(t.ended && !t.failed);
 	assert_string_equal(t.session, "T");
 	assert_int_equal(json_object_size(t.structured), 1);

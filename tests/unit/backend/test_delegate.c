@@ -44,6 +44,8 @@ struct fixture {
 	/* What came of it. */
 	struct buf events;
 	char *warning;
+	int64_t allowed,
+		told; /* tokens: it is cancelled when it goes on with more (0: never); the latest that were told */
 	unsigned answers;
 	struct err err;
 	json_t *output, *details;
@@ -157,6 +159,16 @@ static int check(void *arg, json_t *output, struct err *e)
 	return err_set(e, ERR_NODE, EINVAL, "field x is missing");
 }
 
+static void on_usage(void *arg, int64_t tokens, double cost_usd, bool goes_on)
+{
+	struct fixture *f = arg;
+
+	(void)cost_usd;
+	f->told = tokens;
+	if (goes_on && f->allowed && tokens > f->allowed)
+		backend_claude_code.cancel(f->exec, NODE_CANCEL_TERM);
+}
+
 static void run(struct fixture *f)
 {
 	const char *const env[] = {f->path, "HOME=/nowhere", NULL};
@@ -170,7 +182,8 @@ static void run(struct fixture *f)
 		.host_env = host_env,
 		.agent = &f->agent,
 	};
-	const struct node_callbacks cb = {.on_event = on_event, .on_done = on_done, .check = check, .arg = f};
+	const struct node_callbacks cb = {
+		.on_event = on_event, .on_done = on_done, .check = check, .on_usage = on_usage, .arg = f};
 
 	assert_int_equal(backend_claude_code.start(&t, &cb, &f->exec, &f->err), 0);
 	assert_int_equal(f->answers, 0);
@@ -267,6 +280,47 @@ static void cancelled(void **state)
 		assert_true(str_starts(buf_str(&f.events), rows[i].events));
 		teardown(&f);
 	}
+}
+
+#define STEP(tokens, block)                                                                                            \
+	"echo '{\"type\":\"assistant\",\"message\":{\"id\":\"" #tokens "\",\"usage\":{\"input_tokens\":" #tokens       \
+	"},\"content\":[" block "]}}'\n"
+#define TOOL "{\"type\":\"tool_use\",\"id\":\"T\",\"name\":\"Bash\"}"
+
+/* What it has used is told on the way; one that goes on in spite of a limit is stopped, one that is done is not. */
+static void used_up(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *script;
+		int64_t allowed, tokens;
+		bool cancelled;
+	} rows[] = {
+		{"cat >/dev/null\n" STEP(70, TOOL) STEP(40, "") "exec sleep 100", 60, 70, true},
+		{"cat >/dev/null\n" STEP(70, "") "echo " RESULT, 60, 70, false},
+		{"cat >/dev/null\n" STEP(70, TOOL) STEP(40, "") "echo " RESULT, 0, 110, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fixture f;
+		setup(&f, rows[i].script);
+		f.allowed = rows[i].allowed;
+		run(&f);
+		assert_int_equal(f.result.cancelled, rows[i].cancelled);
+		assert_true(f.told >= rows[i].tokens);
+		assert_true(f.result.tokens >= rows[i].tokens);
+		assert_true(rows[i].cancelled || f.result.tokens == rows[i].tokens);
+		teardown(&f);
+	}
+	/* An answer that has to be given again costs more. */
+	struct fixture f;
+	setup(&f, "cat >/dev/null\n" STEP(70, "") "echo " RESULT);
+	f.allowed = 60;
+	f.refuse = 1;
+	run(&f);
+	assert_true(f.result.cancelled);
+	assert_int_equal(f.result.tokens, 70);
+	teardown(&f);
 }
 
 static void repairs(void **state)
@@ -475,6 +529,7 @@ int main(void)
 		cmocka_unit_test(what_it_does_not_know),
 		cmocka_unit_test(a_long_prompt),
 		cmocka_unit_test(cancelled),
+		cmocka_unit_test(used_up),
 		cmocka_unit_test(repairs),
 		cmocka_unit_test(retries_until_it_answers),
 		cmocka_unit_test(a_conversation_that_is_gone),

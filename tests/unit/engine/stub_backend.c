@@ -18,6 +18,7 @@ struct node_exec {
 	struct node_callbacks cb;
 	const struct stub_answer *answer;
 	uv_idle_t idle;
+	unsigned steps;
 	bool cancelled;
 };
 
@@ -36,21 +37,34 @@ static void on_closed(uv_handle_t *h)
 	auto_json output = parse(x->answer->first);
 	struct err e = ERR_INIT;
 
-	if (x->answer->second && x->cb.check(x->cb.arg, output, &e) < 0) {
+	if (x->cancelled && x->answer->steps)
+		(void)err_set(&e, ERR_CANCELLED, ECANCELED, "cancelled");
+	else if (x->answer->second && x->cb.check(x->cb.arg, output, &e) < 0) {
 		stub_backend.repairs++;
 		json_decref(output);
 		output = parse(x->answer->second);
 	}
 	auto_json details = json_object();
 	json_put_str(details, "_session_id", x->answer->session);
-	const struct node_result r = {
-		.output = output, .details = details, .tokens = 100, .cost_usd = 0.5, .cancelled = x->cancelled};
-	x->cb.on_done(x->cb.arg, &r, NULL);
+	const struct node_result r = {.output = output,
+				      .details = details,
+				      .cost_usd = 0.5,
+				      .cancelled = x->cancelled,
+				      .tokens = x->answer->steps ? 10 * x->steps : 100};
+	x->cb.on_done(x->cb.arg, &r, r.cancelled && x->answer->steps ? &e : NULL);
 	free(x);
 }
 
 static void on_idle(uv_idle_t *idle)
 {
+	struct node_exec *x = idle->data;
+
+	if (!x->cancelled && x->steps < x->answer->steps) {
+		x->cb.on_usage(x->cb.arg, 10 * x->steps, -1, true);
+		if (!x->cancelled)
+			x->cb.on_usage(x->cb.arg, 10 * ++x->steps, -1, false);
+		return;
+	}
 	uv_close((uv_handle_t *)idle, on_closed);
 }
 

@@ -9,6 +9,7 @@ struct stub_answer {
 	const char *first;   /* JSON object; NULL: the start fails */
 	const char *second;  /* what it says after the engine's check refused the first; NULL: it does not ask */
 	const char *session; /* the conversation that it leaves; NULL: none */
+	unsigned steps;	     /* before its answer; each uses 10 tokens, and before each it says what it has used */
 };
 
 struct stub_backend {

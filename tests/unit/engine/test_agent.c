@@ -9,6 +9,7 @@
 #include "fake_session.h"
 #include "flow.h"
 #include "stub_backend.h"
+#include <base/cleanup.h>
 #include <base/json.h>
 #include <base/mem.h>
 #include <stdlib.h>
@@ -308,6 +309,44 @@ static void test_budget(void **state)
 	stub_backend_end();
 }
 
+/* What an agent uses counts while it goes on; the run ends with the budget of before, and what counts in the end is
+ * what the node says then. */
+static void test_budget_on_the_way(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned steps, limit, warnings;
+		bool stopped;
+		long long used; /* tokens in the end, as the checkpoint has them */
+	} cases[] = {
+		{100, 55, 1, true, 60},
+		{100, 60, 1, true, 60},
+		/* The last step is over the limit, and its answer is there. */
+		{5, 45, 1, false, 50},
+		{5, 1000, 0, false, 50},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct stub_answer answers[] = {
+			{"a", "{\"ok\":true,\"note\":\"\"}", NULL, .steps = cases[i].steps}};
+		struct flow f;
+		auto_free char *text = xasprintf(SCHEMA PROMPTS AGENT "workflow w:\n  entry: a\n  budget:\n    "
+								      "max_tokens: %u\n  a -> done\n",
+						 cases[i].limit);
+		fake_session_reset();
+		stub_backend_begin(answers, 1);
+		flow_run(&f, text, &(struct flow_opts){0});
+		assert_int_equal(f.result.status, cases[i].stopped ? RUN_FAILED_RESUMABLE : RUN_FINISHED);
+		assert_int_equal(f.result.err.kind, cases[i].stopped ? ERR_BUDGET : ERR_NONE);
+		assert_int_equal(flow_count(&f, "budget_exceeded"), cases[i].stopped);
+		assert_int_equal(flow_count(&f, "budget_warning"), cases[i].warnings);
+		const json_t *used = json_object_get(json_object_get(f.record, "checkpoint"), "used");
+		assert_int_equal(json_integer_value(json_object_get(used, "tokens")), cases[i].used);
+		flow_done(&f);
+		stub_backend_end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_router_passes_on),
 		cmocka_unit_test(test_human_by_model),
 		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_budget_on_the_way),
 		cmocka_unit_test(test_one_writer),
 		cmocka_unit_test(test_publish),
 	};

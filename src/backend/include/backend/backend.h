@@ -76,6 +76,10 @@ struct node_callbacks {
 	/* What the engine will ask of an output: 0, or -errno with all that is wrong, which a backend may use for its
 	 * one repair round. Only while the execution lasts. */
 	int (*check)(void *arg, json_t *output, struct err *e);
+	/* What this execution has used so far, all of it (cost_usd < 0: unknown). goes_on: the next that it does uses
+	 * more, so a limit counts now; the node may be cancelled before this returns. NULL: nobody counts on the way.
+	 */
+	void (*on_usage)(void *arg, int64_t tokens, double cost_usd, bool goes_on);
 	void *arg;
 };
 
