@@ -28,6 +28,10 @@ static const struct {
 } rows[] = {
 	{{"no space left on device"}, WORDS_DISK_FULL},
 	{{"disk quota exceeded"}, WORDS_DISK_FULL},
+	/* Behind them stands a path that the image chose, which may spell any of the words below. */
+	{{"error mounting", "to rootfs at"}, WORDS_IMAGE_IN_THE_WAY},
+	{{"lstat", "/merged/", "not a directory"}, WORDS_IMAGE_IN_THE_WAY},
+	{{"crun:", "not a directory"}, WORDS_IMAGE_IN_THE_WAY},
 	{{"permission denied", "daemon socket"}, WORDS_NO_PERMISSION},
 	{{"permission denied", "docker api"}, WORDS_NO_PERMISSION},
 	{{"permission denied", "docker.sock"}, WORDS_NO_PERMISSION},
@@ -197,6 +201,10 @@ static int hint(const struct container_engine *en, enum words_kind kind, const c
 		err_hint(e, "The engine must see the folder at the same path: it must exist, and an engine on another "
 			    "machine or in a virtual one must share it.");
 		return ENOENT;
+	case WORDS_IMAGE_IN_THE_WAY:
+		err_hint(e, "The image has a file or a link where this folder or file must be mounted: use another "
+			    "image, or another target (workspace_folder for the workspace).");
+		return ENOTDIR;
 	case WORDS_NO_USER:
 		err_hint(e, "Name a user that the image has, or a number, in user: (remoteUser in devcontainer.json).");
 		return ENOENT;

@@ -20,8 +20,9 @@ enum words_kind {
 	WORDS_NO_CONTAINER,  /* there is none of the name, or it is being removed */
 	WORDS_GUEST_REFUSED, /* the guest's file cannot be executed in there */
 	WORDS_MOUNT_REFUSED,
-	WORDS_NO_USER, /* the image does not know the user's name */
-	WORDS_LIMITS,  /* a limit that this machine cannot set */
+	WORDS_IMAGE_IN_THE_WAY, /* nothing can be mounted where the image has something else */
+	WORDS_NO_USER,		/* the image does not know the user's name */
+	WORDS_LIMITS,		/* a limit that this machine cannot set */
 };
 
 /* What kind of failure the text, an engine's stderr, tells of. */

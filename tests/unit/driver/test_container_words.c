@@ -66,6 +66,15 @@ static const struct {
 	{"docker: Error response from daemon: invalid mount config for type \"bind\": bind source path does not exist: "
 	 "/x",
 	 WORDS_MOUNT_REFUSED, "/x", "must exist"},
+	{"docker: Error response from daemon: failed to create shim task: OCI runtime create failed: runc create "
+	 "failed: unable to start container process: error during container init: error mounting "
+	 "\"/tmp/iterion-control.1/s\" to rootfs at \"/run/iterion/control.sock\": open o_path procfd: open "
+	 "/data/merged/exec format error/iterion/control.sock: not a directory: unknown",
+	 WORDS_IMAGE_IN_THE_WAY, "not a directory", "another image"},
+	{"docker: Error response from daemon: lstat /data/overlay2/1/merged/tmp/work: not a directory.",
+	 WORDS_IMAGE_IN_THE_WAY, "not a directory", "workspace_folder"},
+	{"Error: crun: creating `/run/iterion`: openat2 `run/iterion`: Not a directory: OCI runtime error",
+	 WORDS_IMAGE_IN_THE_WAY, "crun", "another image"},
 	{"Error response from daemon: Get \"https://r/v2/\": dial tcp: lookup r on 10.0.0.1:53: no such host",
 	 WORDS_NO_REGISTRY, "no such host", "reaches the registry"},
 	{"Error response from daemon: Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available",
