@@ -36,7 +36,9 @@ void output_begin(void)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
 			/* lint: allow open, these three are meant to be inherited */
 			(void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+	/* Writes that fail by these are told like any other that fails. */
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 static void put(const char *s, size_t len)

@@ -108,6 +108,14 @@ def test_full_disk_of_the_reader_is_told(me):
     assert types(me.events())[-1] == 'run_finished'
 
 
+def test_file_that_may_not_grow_is_told(me):
+    me.file('main.bot', 'tool t:\n  command: `true`\n\nworkflow w:\n  entry: t\n  t -> done\n')
+    p = me.popen('sh', '-c', 'ulimit -f 1 && exec "$0" run --sandbox none main.bot', me.program)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 1, (p.returncode, out, err)
+    assert b'File too large' in err and b'hint: ' in err
+
+
 def test_inspect_and_logs(me):
     me.file('main.bot', tools('echo one', 'exit 3'))
     assert me.ok('inspect').stdout.startswith('no runs in ')
