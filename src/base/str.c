@@ -213,7 +213,8 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 		if (m == 0 || m > 63)
 			continue;
 		size_t d = edit_distance(word, len, candidates[i], m);
-		if (d < best || (d == best && !found)) {
+		/* Something of the word must be left: of one letter any other is just one away. */
+		if (d < MAX(len, m) && (d < best || (d == best && !found))) {
 			best = d;
 			found = candidates[i];
 		}

@@ -132,6 +132,9 @@ static void test_nearest(void **state)
 	assert_null(str_nearest(lengthy, words, ARRAY_LEN(words)));
 	const char *const lengthy_words[] = {lengthy};
 	assert_null(str_nearest("aaaa", lengthy_words, 1));
+	static const char *const letters[] = {"n", "ok"};
+	assert_null(str_nearest("x", letters, ARRAY_LEN(letters)));
+	assert_string_equal(str_nearest("o", letters, ARRAY_LEN(letters)), "ok");
 }
 
 static void test_durations(void **state)
