@@ -39,6 +39,16 @@ static const struct dsl_attachment *find(const struct dsl_file *f, const char *n
 	return NULL;
 }
 
+static int unusable(const char *name, int errnum, const char *path, struct err *e)
+{
+	int r = errnum ? err_sys(e, errnum, "attachment %s: read %.400s", name, path)
+		       : err_set(e, ERR_INPUT, EINVAL, "attachment %s: %.400s is no regular file", name, path);
+
+	err_set_kind(e, ERR_INPUT);
+	err_hint(e, "name a file that exists and that you may read, as --attachment %s=FILE", name);
+	return r;
+}
+
 static int open_file(const char *name, const char *path, int *ret, struct err *e)
 {
 	/* Without blocking: a FIFO that nobody writes to must be refused, not waited for. */
@@ -50,11 +60,7 @@ static int open_file(const char *name, const char *path, int *ret, struct err *e
 		*ret = TAKE_FD(fd);
 		return 0;
 	}
-	int r = errnum ? err_sys(e, errnum, "attachment %s: read %.400s", name, path)
-		       : err_set(e, ERR_INPUT, EINVAL, "attachment %s: %.400s is no regular file", name, path);
-	err_set_kind(e, ERR_INPUT);
-	err_hint(e, "name a file that exists and that you may read, as --attachment %s=FILE", name);
-	return r;
+	return unusable(name, errnum, path, e);
 }
 
 /* The declared kind and types against what the file is. */
@@ -124,7 +130,7 @@ static int add(const struct dsl_file *f, const char *text, struct attachments *t
 		return r;
 	ssize_t n = pread(fd, head, sizeof head, 0);
 	if (n < 0)
-		return err_sys(e, errno, "attachment %s: read %.400s", a->name.s, eq + 1);
+		return unusable(a->name.s, errno, eq + 1, e);
 	const char *mime = mime_of(path_base(eq + 1), head, (size_t)n, (size_t)n < sizeof head);
 	r = check_kind(a, eq + 1, mime, e);
 	if (r < 0)

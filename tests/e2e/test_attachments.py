@@ -114,7 +114,7 @@ def test_a_copy_that_was_changed_is_not_gone_on_with(me, damage):
     (['spce=spec.md'], ('spce', 'did you mean spec?')), (['spec'], 'NAME=FILE'), (['spec=none.md'], 'No such file'),
     (['spec=.'], 'Is a directory'), (['spec=fifo'], 'no regular file'), (['spec=/dev/zero'], 'no regular file'),
     (['spec=shot.png'], ('image/png', 'text/*')), (['spec=spec.md', 'shot=spec.md'], ('no image', 'text/markdown')),
-    (['spec=secret.md'], 'Permission denied')])
+    (['spec=secret.md'], 'Permission denied'), (['spec=/proc/self/mem'], '/proc/self/mem')])
 def test_refused(me, given, says):
     me.file('spec.md', '# it\n')
     me.file('shot.png', b'\x89PNG\r\n\x1a\n')
