@@ -120,7 +120,7 @@ static int not_run(const struct node_exec *x, struct err *e)
 	err_set_kind(e, ERR_NODE);
 	limits_explain(&x->status, e);
 	if (errnum == ENOENT)
-		err_hint(e, "%s is not on the PATH where the node runs: install it there, or name an image that has it",
+		err_hint(e, "the node runs where %s is not found: install it there, or name an image that has it",
 			 x->program);
 	else if (errnum == E2BIG)
 		err_hint(e, "the command and its values are too long for the kernel: pass large values by files in "
