@@ -31,8 +31,9 @@ void strict_spec(const struct question *q, struct finding *f)
 		take_error(f, p->why);
 }
 
-/* What session_new would say to it. */
-static int plan(const struct strict_params *p, const struct sandbox_spec *spec, const char *driver, struct err *e)
+/* What session_new would make of it, or say to it. */
+static int plan_of(const struct strict_params *p, const struct sandbox_spec *spec, const char *driver, json_t **ret,
+		   struct err *e)
 {
 	const char *home = getenv("HOME");
 	const struct session_params sp = {
@@ -43,9 +44,15 @@ static int plan(const struct strict_params *p, const struct sandbox_spec *spec, 
 		.store_dir = p->store_dir,
 		.home = home && home[0] == '/' ? home : NULL,
 	};
+
+	return session_plan(&sp, ret, e);
+}
+
+static int plan(const struct strict_params *p, const struct sandbox_spec *spec, const char *driver, struct err *e)
+{
 	auto_json ignored = NULL;
 
-	return session_plan(&sp, &ignored, e);
+	return plan_of(p, spec, driver, &ignored, e);
 }
 
 /* Only what is mounted from this machine: the rest is other checks' business. Every driver has the same rules. */
@@ -107,6 +114,23 @@ void strict_capabilities(const struct question *q, struct finding *f)
 		finding_set(f, FINDING_YES, "%s has everything that is asked for", p->driver);
 }
 
+/* Why a driver cannot serve at all is other checks' business. */
+static void check_enforcement(const struct strict_params *p, struct finding *f)
+{
+	auto_json doc = NULL;
+
+	if (!p->driver || plan_of(p, p->spec, p->driver, &doc, NULL) < 0)
+		return;
+	const char *enforcement = json_get_str(json_object_get(doc, "network"), "enforcement");
+	if (!enforcement || !str_eq(enforcement, "proxy-env"))
+		return;
+	finding_set(f, FINDING_UNKNOWN,
+		    "the policy is offered, not enforced: programs that ignore HTTP_PROXY and HTTPS_PROXY are not held "
+		    "back");
+	finding_hint(f, "Use an engine of this machine, or --sandbox-driver=native; "
+			"ITERION_NETWORK_ENFORCEMENT=required makes this an error.");
+}
+
 void strict_network(const struct question *q, struct finding *f)
 {
 	const struct strict_params *p = q->arg;
@@ -121,6 +145,7 @@ void strict_network(const struct question *q, struct finding *f)
 	const char *const *rules;
 	finding_set(f, FINDING_YES, "mode %s, %zu rules", network_mode_name(n->mode), policy_rules(policy, &rules));
 	policy_free(policy);
+	check_enforcement(p, f);
 }
 
 static bool is_numeric(const char *user)

@@ -255,6 +255,10 @@ def test_remote_engine_and_policy(far):
                                      env={'ITERION_PROXY_LISTEN': OURS}).stdout)
     assert planned['network']['enforcement'] == 'proxy-env'
     assert [w['code'] for w in planned['warnings']] == ['proxy_env']
+    asked = json.loads(far.user.run('sandbox', 'doctor', '--strict', '--json', 'main.bot', *far.flags,
+                                    env={'ITERION_PROXY_LISTEN': OURS}).stdout)
+    network = next(c for c in asked['checks'] if c['id'] == 'network_allowlist')
+    assert network['status'] == 'warn' and 'not held back' in network['detail'] and network['remedy']
 
 
 def test_remote_engine_that_looks_local(far, docker):
