@@ -14,6 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *const url_names[] = {"HTTP_PROXY",	   "HTTPS_PROXY", "ALL_PROXY",	      "http_proxy",
+					"https_proxy",	   "all_proxy",	  "npm_config_proxy", "npm_config_https_proxy",
+					"CARGO_HTTP_PROXY"};
+static const char *const direct_names[] = {"NO_PROXY", "no_proxy"};
+
 static void add(struct strv *env, const char *name, const char *value)
 {
 	if (!strv_get_env(env, name))
@@ -22,10 +27,6 @@ static void add(struct strv *env, const char *name, const char *value)
 
 void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char *token)
 {
-	static const char *const url_names[] = {
-		"HTTP_PROXY",	   "HTTPS_PROXY", "ALL_PROXY",	      "http_proxy",
-		"https_proxy",	   "all_proxy",	  "npm_config_proxy", "npm_config_https_proxy",
-		"CARGO_HTTP_PROXY"};
 	static const char own[] = "localhost,127.0.0.1,::1";
 	const char *name = host ? host : "127.0.0.1", *open = strchr(name, ':') ? "[" : "", *close = *open ? "]" : "";
 	auto_free char *url = xasprintf("http://iterion:%s@%s%s%s:%u", token, open, name, close, port);
@@ -35,10 +36,32 @@ void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char
 
 	for (size_t i = 0; i < ARRAY_LEN(url_names); i++)
 		add(env, url_names[i], url);
-	add(env, "NO_PROXY", own);
-	add(env, "no_proxy", own);
+	for (size_t i = 0; i < ARRAY_LEN(direct_names); i++)
+		add(env, direct_names[i], own);
 	add(env, "NODE_USE_ENV_PROXY", "1");
 	add(env, "JAVA_TOOL_OPTIONS", java);
 	if (!host)
 		add(env, "GIT_SSH_COMMAND", "ssh -o ProxyCommand='" GUEST_PATH " connect %h %p'");
+}
+
+static bool names_one_of(const char *entry, const char *const *names, size_t n)
+{
+	size_t len = strcspn(entry, "=");
+
+	for (size_t i = 0; i < n; i++)
+		if (strlen(names[i]) == len && memcmp(names[i], entry, len) == 0)
+			return true;
+	return false;
+}
+
+void proxy_env_drop(struct strv *env)
+{
+	struct strv kept = {0};
+
+	for (size_t i = 0; i < env->n; i++)
+		if (!names_one_of(env->v[i], url_names, ARRAY_LEN(url_names)) &&
+		    !names_one_of(env->v[i], direct_names, ARRAY_LEN(direct_names)))
+			strv_add(&kept, env->v[i]);
+	strv_done(env);
+	*env = kept;
 }

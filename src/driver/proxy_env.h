@@ -8,3 +8,6 @@ struct strv;
 /* Adds what is not set yet: the proxy variables in both cases, and the own words of tools that do not read them. host
  * NULL: it is on the loopback of a sandbox with a guest, through which ssh goes as well. */
 void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char *token);
+
+/* Takes out those that name another proxy, or hosts that need none: what an image has from where it was made. */
+void proxy_env_drop(struct strv *env);

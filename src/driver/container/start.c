@@ -7,6 +7,7 @@
 #include "args.h"
 #include "build.h"
 #include "container_priv.h"
+#include "proxy_env.h"
 #include "words.h"
 
 #include <base/cleanup.h>
@@ -88,6 +89,8 @@ static void take_image(struct container *c, const struct cli_result *r)
 	c->base.image_digest = TAKE_PTR(facts.digest);
 	c->base.env = facts.env;
 	facts.env = (struct strv){0};
+	if (c->p->enforce_network)
+		proxy_env_drop(&c->base.env);
 	image_facts_done(&facts);
 }
 

@@ -24,6 +24,25 @@ static void test_both_cases(void **state)
 	assert_non_null(strstr(strv_get_env(&env, "GIT_SSH_COMMAND"), "connect %h %p"));
 }
 
+/* An image's own go, the rest of its variables stays. */
+static void test_of_an_image(void **state)
+{
+	auto_strv env = {0};
+
+	(void)state;
+	strv_add(&env, "PATH=/bin");
+	strv_add(&env, "http_proxy=http://proxy.example:3128");
+	strv_add(&env, "NO_PROXY=*");
+	strv_add(&env, "http_proxy_x=1");
+	strv_add(&env, "ODD");
+	proxy_env_drop(&env);
+	assert_int_equal(env.n, 3);
+	assert_string_equal(strv_get_env(&env, "http_proxy_x"), "1");
+	proxy_env_add(&env, NULL, 4711, "t");
+	assert_string_equal(strv_get_env(&env, "http_proxy"), "http://iterion:t@127.0.0.1:4711");
+	assert_null(strchr(strv_get_env(&env, "NO_PROXY"), '*'));
+}
+
 /* Elsewhere than on loopback there is no guest to take ssh through it. */
 static void test_another_host(void **state)
 {
@@ -65,6 +84,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_cases),
 		cmocka_unit_test(test_another_host),
+		cmocka_unit_test(test_of_an_image),
 		cmocka_unit_test(test_what_is_set_stays),
 		cmocka_unit_test(test_no_token_where_it_is_printed),
 	};
