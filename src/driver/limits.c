@@ -65,8 +65,8 @@ void limits_explain(const struct exec_status *st, struct err *e)
 			    "once share it");
 	}
 	if (st->pids_limit) {
-		(void)snprintf(text, sizeof text, "; the sandbox reached its limit of %" PRIu64 " processes",
-			       st->pids_limit);
+		(void)snprintf(text, sizeof text, "; the sandbox reached its limit of %" PRIu64 " process%s",
+			       st->pids_limit, st->pids_limit == 1 ? "" : "es");
 		append(e, text);
 		err_hint(e, "raise limits.pids of the sandbox block, which counts threads and iterion's init too, or "
 			    "let its programs start fewer");

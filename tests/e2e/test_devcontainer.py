@@ -102,7 +102,6 @@ def test_interrupted_while_commands_run(user):
     ({'build': {'dockerfile': 'Dockerfile'}}, 'cannot give build'),
     ({'remoteUser': 'node'}, 'cannot give user'),
     ({'capAdd': ['SYS_PTRACE']}, 'cannot give run_args'),
-    ({'runArgs': ['--memory=1g']}, 'cannot give limits'),
 ])
 def test_what_the_driver_cannot_give_is_an_error(me, more, says):
     write(me, more)

@@ -234,7 +234,6 @@ def test_no_secret_is_shown(me):
     ('    mounts: ["type=bind,source={home}/missing,target=/h"]', 'missing'),
     ('    mounts: ["type=volume,source=v,target=/h"]', 'bind and tmpfs mounts only'),
     ('    user: "1000"', 'cannot give user'),
-    ('    limits:\n      memory: "1g"', 'cannot give limits'),
     ('    network:\n      mode: allowlist\n      rules: ["10.0.0.0/99"]', '10.0.0.0/99'),
 ])
 def test_it_fails_as_the_run_does(me, block, says):

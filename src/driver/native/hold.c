@@ -272,7 +272,8 @@ size_t hold_sweep(void)
 			continue;
 		strv_add(&swept, at.top);
 		/* A sandbox has one folder in each hierarchy of version 1. */
-		most = MAX(most, cgroup_sweep_tree(at.top));
+		size_t n = cgroup_sweep_tree(at.top);
+		most = MAX(most, n);
 	}
 	return most;
 }

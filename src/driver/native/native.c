@@ -196,6 +196,9 @@ static void on_limited_done(void *arg, const struct exec_status *st)
 	/* A sandbox that is lost tells by itself, and may have no cgroup any more. */
 	if (st->end != EXEC_LOST)
 		add_hits(l->native, &l->before, &told);
+	/* What counts without a cgroup leaves no trace but this. */
+	if (st->end == EXEC_NOT_FOUND && st->code == EAGAIN)
+		told.pids_limit = l->native->limits.pids;
 	l->done(l->arg, &told);
 }
 
