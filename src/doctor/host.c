@@ -5,9 +5,13 @@
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/file.h>
+#include <base/json.h>
 #include <base/mem.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <driver/driver.h>
+#include <driver/limits.h>
+#include <sandbox/spec.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,6 +190,43 @@ static void cgroups(const struct question *q, struct finding *f)
 			    access("/sys/fs/cgroup/unified", F_OK) == 0 ? " with an unused version 2" : "");
 }
 
+/* "limits.cpus by ..., limits.memory by ...", with the first way in which it is weaker as the hint. */
+bool describe_limits(const struct sandbox_limits *l, struct buf *to, struct buf *weaker)
+{
+	const struct driver *native;
+	const char *reason;
+	size_t i;
+	json_t *one;
+
+	if (driver_choose("native", true, &native, &reason, NULL) < 0)
+		return false;
+	auto_json list = driver_limits(native, l);
+	json_array_foreach(list, i, one)
+	{
+		const char *note = json_get_str(one, "note");
+		(void)!buf_printf(to, "%s%s by %s", i ? ", " : "", json_get_str(one, "limit"), json_get_str(one, "by"));
+		if (note && weaker->len == 0)
+			(void)!buf_puts(weaker, note);
+	}
+	return true;
+}
+
+static void limits(const struct question *q, struct finding *f)
+{
+	/* Any values: the way is the same for all that are below what the machine has. */
+	const struct sandbox_limits some = {.cpus = 0.5, .memory = UINT64_C(64) << 20, .pids = 64};
+	auto_buf text = BUF_INIT(SMALL);
+	auto_buf weaker = BUF_INIT(SMALL);
+
+	(void)q;
+	if (!describe_limits(&some, &text, &weaker))
+		return;
+	finding_set(f, weaker.len ? FINDING_NO : FINDING_YES, "a native sandbox's are held by: %s", buf_str(&text));
+	if (weaker.len)
+		finding_hint(f, "Let this user make cgroups of version 2: a session of systemd with a user bus, or a "
+				"subtree that is delegated to it (docs/drivers.md).");
+}
+
 static void seccomp(const struct question *q, struct finding *f)
 {
 	auto_free char *actions = text_of("/proc/sys/kernel/seccomp/actions_avail");
@@ -236,6 +277,7 @@ const struct question host_questions[] = {
 	{"user_namespaces", user_namespaces, NULL},
 	{"overlay_in_user_namespaces", overlay, NULL},
 	{"cgroups", cgroups, NULL},
+	{"limits", limits, NULL},
 	{"seccomp", seccomp, NULL},
 	{"landlock", landlock, NULL},
 	{"subuid", subuid, NULL},

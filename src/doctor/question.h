@@ -1,6 +1,7 @@
 /* Questions to the machine, each asked in a process of its own. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct err;
@@ -31,6 +32,12 @@ const char *finding_status_name(enum finding_status s);
  * so. Returns 0, or -errno when no process could be made for one. */
 int questions_ask(const struct question *v, size_t n, unsigned timeout_ms, struct finding *answers, struct err *e)
 	__attribute__((warn_unused_result));
+
+struct buf;
+struct sandbox_limits;
+/* Appends who would hold these limits of a native sandbox, and to weaker how the first that is weaker is. Returns false
+ * when there is no such driver. */
+bool describe_limits(const struct sandbox_limits *l, struct buf *to, struct buf *weaker);
 
 /* The tables of the other files. */
 extern const struct question host_questions[];

@@ -172,14 +172,34 @@ static void ask_host(const char *id, struct finding *f)
 			host_questions[i].ask(&host_questions[i], f);
 }
 
+/* Limits that are asked for and would be weaker are a warning: a run goes on with them, and says so. */
+static void add_limits(const struct buf *text, const struct buf *weaker, struct finding *f)
+{
+	size_t len = strlen(f->detail);
+
+	if (f->status != FINDING_YES || text->len == 0)
+		return;
+	(void)snprintf(f->detail + len, sizeof f->detail - len, "; %s", buf_str(text));
+	if (weaker->len == 0)
+		return;
+	f->status = FINDING_UNKNOWN;
+	finding_hint(f, "%s", buf_str(weaker));
+}
+
 void strict_kernel(const struct question *q, struct finding *f)
 {
-	(void)q;
+	const struct strict_params *p = q->arg;
+	auto_buf text = BUF_INIT(ANSWER_LIMIT);
+	auto_buf weaker = BUF_INIT(ANSWER_LIMIT);
+
+	/* Before the question of user namespaces, which makes another user of this process. */
+	(void)describe_limits(&p->spec->limits, &text, &weaker);
 	ask_host("kernel", f);
 	/* Root needs no user namespace. */
 	if (f->status == FINDING_YES && geteuid() != 0)
 		ask_host("user_namespaces", f);
-	lacks(q->arg, f);
+	add_limits(&text, &weaker, f);
+	lacks(p, f);
 }
 
 void strict_disk(const struct question *q, struct finding *f)

@@ -7,7 +7,8 @@ from conftest import skip
 from test_sandbox_matrix import Engines
 from waiting import until
 
-HOST = ['kernel', 'user_namespaces', 'overlay_in_user_namespaces', 'cgroups', 'seccomp', 'landlock', 'subuid']
+HOST = ['kernel', 'user_namespaces', 'overlay_in_user_namespaces', 'cgroups', 'limits', 'seccomp', 'landlock',
+        'subuid']
 PROGRAMS = ['docker', 'docker_buildx', 'podman', 'kubectl', 'pasta', 'git']
 
 

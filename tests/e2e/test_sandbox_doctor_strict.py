@@ -90,7 +90,6 @@ def test_noop_is_a_warning(doctor):
     ('mounts: ["type=bind,source=/proc,target=/h"]', 'spec_safety', 'kernel'),
     ('mounts: ["type=bind,source={home}/.ssh,target=/h"]', 'spec_safety', 'credentials'),
     ('user: "1000"', 'driver_capabilities', 'cannot give user'),
-    ('limits:\n      memory: "1g"', 'driver_capabilities', 'cannot give limits'),
     ('image: "here:1"', 'driver_capabilities', 'cannot give image'),
 ])
 def test_a_spec_that_fails(doctor, block, check, says):
