@@ -166,6 +166,10 @@ class Server:
         send({'jsonrpc': '2.0', 'id': m['id'], 'error': {'code': -32602, 'message': 'bad \x1b[31minput'}})
 
     def tool_image(self, m, given, send, answer):
+        if given.get('file'):
+            with open(given['file'], encoding='utf-8') as f:
+                answer({'content': [{'type': 'text', 'text': 'look'}, *json.load(f)]})
+            return
         answer({'content': [{'type': 'text', 'text': 'look'}, {'type': 'image', 'data': 'QUJD', 'mimeType': 'image/png'},
                             {'type': 'hologram', 'data': 'x'}]})
 

@@ -324,3 +324,31 @@ def test_nodes_share_a_server(mine):
     mine.run([use('test.echo', text='a'), {'text': 'done'}, use('test.echo', text='b')])
     assert len(of_type(mine.user.events(), 'mcp_server_started')) == 1
     assert len(of_type(mine.user.events(), 'node_finished')) == 2
+
+
+PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+
+@pytest.mark.parametrize('model, seen', [('claude-sonnet-4-5', True), ('openai-responses/gpt-5.1', True),
+                                         ('openai-chat/llama', False)])
+def test_images_are_shown_to_models_that_see(mine, model, seen):
+    """What is no image of the kinds that models take, or too large, stays words."""
+    mine.write(stdio('test'))
+    with open(os.path.join(mine.user.workspace, 'main.bot'), encoding='utf-8') as f:
+        mine.user.file('main.bot', f.read().replace('claude-sonnet-4-5', model))
+    images = [{'type': 'image', 'mimeType': 'image/jpeg', 'data': PNG},
+              {'type': 'image', 'mimeType': 'image/svg+xml', 'data': 'PHN2ZyB4bWxucz0iaHR0cDov'},
+              {'type': 'image', 'mimeType': 'image/png', 'data': PNG[:-4] + 'AAAA' * 300000}]
+    with Provider({'turns': [use('test.image', file=mine.user.file('images', json.dumps(images))), {'text': 'done'}]}) as p:
+        env = mine.env(p) if 'claude' in model else {'OPENAI_API_KEY': KEY, 'OPENAI_BASE_URL': p.url + '/v1'}
+        mine.user.ok('run', 'main.bot', '--sandbox-driver', 'native', env=env)
+        body = p.calls()[1]['body']
+    text = json.dumps(body)
+    assert 'look\\n[image: image/jpeg, ' in text and '[image: image/svg+xml, ' in text
+    assert text.count(PNG[:60]) == (1 if seen else 0) and 'PHN2ZyB4' not in text
+    if 'claude' in model:
+        result, image = body['messages'][-1]['content']
+        assert result['type'] == 'tool_result'
+        assert image['source'] == {'type': 'base64', 'media_type': 'image/png', 'data': PNG}
+    elif seen:
+        assert f'data:image/png;base64,{PNG}' in text

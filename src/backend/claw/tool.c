@@ -1,6 +1,6 @@
 /* Tools that are served on this side: WebFetch and those of MCP servers. Which of them the node may use is asked again
  * here, because what the runner says it was told counts for nothing. A tool that fails is an answer like others: the
- * model reads it and goes on. */
+ * model reads it and goes on. Images of an MCP tool go along as such, for models that see. */
 #include "claw.h"
 
 #include "run.h"
@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTPUT_MAX = 1024 * 1024 };
+/* Bytes of a result's text, and of the base64 of its images: the runner keeps so much of one message's results. */
+enum { OUTPUT_MAX = 1024 * 1024, IMAGES_MAX = 1024 * 1024 };
 
-static void answer(struct claw_serving *s, const char *text, size_t len, const char *error)
+/* images is taken; NULL: none. */
+static void answer(struct claw_serving *s, const char *text, size_t len, json_t *images, const char *error)
 {
 	struct node_exec *x = s->x;
 	json_t *d = json_object();
@@ -25,6 +27,9 @@ static void answer(struct claw_serving *s, const char *text, size_t len, const c
 
 	json_put(d, "output", json_text(text ? text : "", text ? kept : 0));
 	json_put_str(d, "error", error);
+	if (json_array_size(images))
+		json_put(d, "images", json_incref(images));
+	json_decref(images);
 	claw_send(x, "tool_result", s->id, d);
 	if (!x->err.kind)
 		claw_served(s);
@@ -35,7 +40,7 @@ static void on_fetched(void *arg, const char *text, size_t len, const struct err
 	struct claw_serving *s = arg;
 
 	s->fetch = NULL;
-	answer(s, text, len, e ? e->msg : NULL);
+	answer(s, text, len, NULL, e ? e->msg : NULL);
 }
 
 static void on_called(void *arg, const struct mcp_result *r, const struct err *e)
@@ -44,8 +49,11 @@ static void on_called(void *arg, const struct mcp_result *r, const struct err *e
 	const char *text = r && r->text ? r->text : "";
 	const char *failure = r && r->is_error ? (*text ? text : "the tool failed") : NULL;
 
+	/* Most of those that speak Chat Completions take text only. */
+	bool shown = r && !r->is_error && s->x->target.api != LLM_CHAT;
+
 	s->op = NULL;
-	answer(s, text, strlen(text), e ? e->msg : failure);
+	answer(s, text, strlen(text), shown ? mcp_result_images(r, IMAGES_MAX) : NULL, e ? e->msg : failure);
 }
 
 static bool is_offered(const struct node_exec *x, const char *name)
@@ -74,5 +82,5 @@ void claw_call_tool(struct claw_serving *s, const json_t *data)
 	else
 		r = mcp_call(&x->task, s->name, input, 0, on_called, s, &s->op, &e);
 	if (r < 0)
-		answer(s, NULL, 0, e.msg);
+		answer(s, NULL, 0, NULL, e.msg);
 }

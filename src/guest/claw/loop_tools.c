@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* About what an image of usual size costs. */
+enum { IMAGE_TOKENS = 1600 };
+
 static const struct tool *builtin_of(const struct loop *l, const char *name)
 {
 	return offer_is_host(&l->task, name) ? NULL : builtin_find(name);
@@ -52,7 +55,7 @@ static void say_started(struct loop *l, const struct call *x)
 
 static void say_ended(struct loop *l, const struct call *x, const struct tool_result *r)
 {
-	size_t output_len = r->text.len + r->image.len;
+	size_t output_len = r->text.len + r->image.len + r->blocks.len;
 	struct jout *o = wire_open(l->wire, "event", NULL);
 
 	jout_put_str(o, "kind", r->error ? "tool_error" : "tool_called");
@@ -160,12 +163,14 @@ static void finish_step(struct loop *l)
 {
 	struct buf b = BUF_INIT(SIZE_MAX);
 	struct jout o = {.b = &b};
+	size_t images, n = step_images(&l->step, &images);
 
 	step_message(&l->step, &o);
 	step_done(&l->step);
 	size_t len = b.len;
 	chat_add(&l->chat, false, buf_steal(&b), len);
-	l->tokens_now += (long long)(len / 4);
+	/* An image costs by its size in pixels, not in bytes. */
+	l->tokens_now += (long long)((len - images) / 4 + n * IMAGE_TOKENS);
 	if (l->output) {
 		end_output(l);
 		return;
@@ -213,6 +218,18 @@ static struct call *find_ticket(struct loop *l, const char *id)
 	return NULL;
 }
 
+/* What is no image is passed over. */
+static void take_images(struct tool_result *r, struct jv images)
+{
+	for (struct jv x = jv_type(images) == J_ARRAY ? jv_first(images) : (struct jv){0}; x.doc; x = jv_next(x)) {
+		size_t len = 0;
+		auto_free char *type = jv_cstr(jv_get(x, "media_type"));
+		auto_free char *data = jv_text(jv_get(x, "data"), &len);
+		if (type && data && len <= 2 * (size_t)IMAGE_MAX)
+			step_image(&r->blocks, type, data, len);
+	}
+}
+
 void tools_result(struct loop *l, const struct envelope *env)
 {
 	struct call *x = find_ticket(l, env->id);
@@ -236,6 +253,8 @@ void tools_result(struct loop *l, const struct envelope *env)
 			(void)buf_add(&r->text, output, MIN(len, (size_t)RESULT_MAX + 8193));
 		else
 			tool_fail(r, "The tool gave no output.");
+		if (!r->error)
+			take_images(r, jv_get(env->data, "images"));
 	}
 	end_call(l, x);
 	tools_pump(l);

@@ -73,6 +73,18 @@ struct call *step_find(struct step *s, const char *tool_use_id)
 	return NULL;
 }
 
+size_t step_images(const struct step *s, size_t *ret_bytes)
+{
+	size_t n = 0;
+
+	*ret_bytes = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		n += s->v[i].image.len > 0;
+		*ret_bytes += s->v[i].image.len;
+	}
+	return n;
+}
+
 bool step_complete(const struct step *s)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -131,18 +143,20 @@ int step_reopen(struct step *s, struct chat *c)
 	return 1;
 }
 
-static void write_image(struct call *x, const struct tool_result *r)
+void step_image(struct buf *to, const char *media_type, const char *data, size_t len)
 {
-	struct jout o = {.b = &x->image};
+	struct jout o = {.b = to};
 
+	if (to->len)
+		(void)buf_putc(to, ',');
 	jout_open(&o, '{');
 	jout_put_str(&o, "type", "image");
 	jout_key(&o, "source");
 	jout_open(&o, '{');
 	jout_put_str(&o, "type", "base64");
-	jout_put_str(&o, "media_type", r->media_type);
+	jout_put_str(&o, "media_type", media_type);
 	jout_key(&o, "data");
-	jout_text(&o, r->image.data, r->image.len);
+	jout_text(&o, data, len);
 	jout_close(&o, '}');
 	jout_close(&o, '}');
 }
@@ -167,7 +181,9 @@ void step_result(struct step *s, struct call *x, const struct tool_result *r)
 	static const char cut[] = "\n[cut off: the results of one message are limited; ask for less at once]";
 	size_t room = STEP_BYTES - MIN(s->bytes, (size_t)STEP_BYTES), most = MIN(room, (size_t)RESULT_MAX + 8192);
 
-	if (r->media_type && r->image.len + r->text.len > room) {
+	bool fits = r->blocks.len + r->image.len + r->text.len <= room;
+
+	if (r->media_type && !fits) {
 		step_result_text(s, x, true,
 				 "The image does not fit beside the other results of this message: ask for it alone.");
 		return;
@@ -181,7 +197,9 @@ void step_result(struct step *s, struct call *x, const struct tool_result *r)
 		write_result(x, r->error, shorter.data, shorter.len);
 	}
 	if (r->media_type)
-		write_image(x, r);
+		step_image(&x->image, r->media_type, r->image.data, r->image.len);
+	else if (fits)
+		(void)buf_add(&x->image, buf_str(&r->blocks), r->blocks.len);
 	s->bytes += x->result.len + x->image.len;
 }
 

@@ -13,7 +13,7 @@ struct call {
 	struct jv input;
 	enum call_state state;
 	struct buf result; /* the tool_result block as JSON, once it is done */
-	struct buf image;  /* an image block as JSON, or empty */
+	struct buf image;  /* image blocks as JSON, separated by commas, or empty */
 
 	/* while it runs */
 	struct loop *loop;
@@ -47,7 +47,12 @@ int step_reopen(struct step *s, struct chat *c) __attribute__((warn_unused_resul
 void step_result(struct step *s, struct call *x, const struct tool_result *r);
 void step_result_text(struct step *s, struct call *x, bool error, const char *text);
 
+/* Adds an image block, of data in base64, to a list of such blocks. */
+void step_image(struct buf *to, const char *media_type, const char *data, size_t len);
+
 struct call *step_find(struct step *s, const char *tool_use_id);
+/* How many results have images, and how many bytes those are. */
+size_t step_images(const struct step *s, size_t *ret_bytes);
 bool step_complete(const struct step *s);
 
 /* The user message of the results that are there, in the order of the calls. */

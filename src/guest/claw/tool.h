@@ -21,11 +21,12 @@ struct tool_result {
 	bool error;
 	const char *media_type; /* of the image in base64, NULL when there is none */
 	struct buf image;
+	struct buf blocks; /* images of the launcher's tools: blocks as JSON, separated by commas */
 };
 #define TOOL_RESULT_INIT                                                                                               \
 	(struct tool_result)                                                                                           \
 	{                                                                                                              \
-		.text = BUF_INIT(4 * RESULT_MAX), .image = BUF_INIT(2 * IMAGE_MAX)                                     \
+		.text = BUF_INIT(4 * RESULT_MAX), .image = BUF_INIT(2 * IMAGE_MAX), .blocks = BUF_INIT(2 * IMAGE_MAX)  \
 	}
 void tool_result_done(struct tool_result *r);
 /* Makes it an error with this text alone; returns false, for a caller to return. */

@@ -37,6 +37,7 @@ void tool_result_done(struct tool_result *r)
 {
 	buf_done(&r->text);
 	buf_done(&r->image);
+	buf_done(&r->blocks);
 }
 
 bool tool_fail(struct tool_result *r, const char *fmt, ...)
@@ -45,6 +46,7 @@ bool tool_fail(struct tool_result *r, const char *fmt, ...)
 
 	r->error = true;
 	r->media_type = NULL;
+	buf_clear(&r->blocks);
 	buf_clear(&r->text);
 	va_start(ap, fmt);
 	(void)buf_vprintf(&r->text, fmt, ap);

@@ -10,12 +10,14 @@
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/json.h>
+#include <base/mem.h>
 #include <base/str.h>
 #include <dsl/parse.h>
 #include <errno.h>
 #include <mcp/config.h>
 #include <mcp/endpoint.h>
 #include <stream/lines.h>
+#include <mcp/mcp.h>
 #include <mcp/names.h>
 #include <mcp/result.h>
 #include <mcp/rpc.h>
@@ -558,6 +560,55 @@ static void test_result(void **state)
 	}
 }
 
+#define PNG "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+#define IMAGE(data, type) "{\"type\":\"image\",\"data\":\"" data "\",\"mimeType\":\"" type "\"}"
+
+/* Which images a model is shown: by their first bytes, in base64 that is some, within the bounds. */
+static void test_result_images(void **state)
+{
+	static const struct {
+		const char *block, *media_type;
+	} cases[] = {
+		{IMAGE(PNG, "image/png"), "image/png"},
+		{IMAGE(PNG, "text/html"), "image/png"},
+		{IMAGE("/9j/AAAAAAAAAAAAAAAA", "image/jpg"), "image/jpeg"},
+		{IMAGE("R0lGODdhAAAAAAAAAAAA", "image/gif"), "image/gif"},
+		{IMAGE("R0lGODlhAAAAAAAAAAAA", "image/gif"), "image/gif"},
+		{IMAGE("UklGRiQAAABXRUJQVlA4", "image/webp"), "image/webp"},
+		{IMAGE("UklGRiQAAABXQVZFZm10", "image/webp"), NULL},
+		{IMAGE("PHN2ZyB4bWxucz0iaHR0", "image/svg+xml"), NULL},
+		{IMAGE("iVBORw0KGgoAAAANSUhE!A==", "image/png"), NULL},
+		{IMAGE("iVBORw0KGgoAAAANSUhEA", "image/png"), NULL},
+		{IMAGE("iVBORw0KGgoAAAAN=UhE", "image/png"), NULL},
+		{IMAGE("iVBORw0KGgo=", "image/png"), NULL},
+		{IMAGE("/9j/", "image/jpeg"), NULL},
+		{"{\"type\":\"audio\",\"data\":\"" PNG "\",\"mimeType\":\"image/png\"}", NULL},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = xasprintf("{\"content\":[%s]}", cases[i].block);
+		auto_json j = json_loads(text, 0, NULL);
+		struct mcp_result r = {0};
+		assert_int_equal(mcp_result_read("s", j, &r, NULL), 0);
+		auto_json images = mcp_result_images(&r, 1000);
+		assert_int_equal(json_array_size(images), cases[i].media_type != NULL);
+		if (cases[i].media_type)
+			assert_string_equal(json_get_str(json_array_get(images, 0), "media_type"), cases[i].media_type);
+		mcp_result_done(&r);
+	}
+	/* Two fit, together with the third they do not, and a smaller one still does. */
+	static const char all[] = "{\"content\":[" IMAGE(PNG, "a") "," IMAGE(PNG, "a") "," IMAGE(PNG, "a") "," IMAGE(
+		"/9j/AAAAAAAAAAAAAAAA", "a") "]}";
+	auto_json j = json_loads(all, 0, NULL);
+	struct mcp_result r = {0};
+	assert_int_equal(mcp_result_read("s", j, &r, NULL), 0);
+	auto_json images = mcp_result_images(&r, 2 * strlen(PNG) + 20);
+	assert_int_equal(json_array_size(images), 3);
+	assert_string_equal(json_get_str(json_array_get(images, 2), "media_type"), "image/jpeg");
+	mcp_result_done(&r);
+}
+
 static void test_result_long(void **state)
 {
 	size_t len = 2 * 1024 * 1024;
@@ -579,14 +630,15 @@ static void test_result_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rpc),	     cmocka_unit_test(test_rpc_bounds),
-		cmocka_unit_test(test_rpc_write),    cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_sse),	     cmocka_unit_test(test_sse_place),
-		cmocka_unit_test(test_patterns),     cmocka_unit_test(test_split),
-		cmocka_unit_test(test_allowed),	     cmocka_unit_test(test_endpoint),
-		cmocka_unit_test(test_project),	     cmocka_unit_test(test_project_whole),
-		cmocka_unit_test(test_project_file), cmocka_unit_test(test_token),
-		cmocka_unit_test(test_result),	     cmocka_unit_test(test_result_long),
+		cmocka_unit_test(test_rpc),	      cmocka_unit_test(test_rpc_bounds),
+		cmocka_unit_test(test_rpc_write),     cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_sse),	      cmocka_unit_test(test_sse_place),
+		cmocka_unit_test(test_patterns),      cmocka_unit_test(test_split),
+		cmocka_unit_test(test_allowed),	      cmocka_unit_test(test_endpoint),
+		cmocka_unit_test(test_project),	      cmocka_unit_test(test_project_whole),
+		cmocka_unit_test(test_project_file),  cmocka_unit_test(test_token),
+		cmocka_unit_test(test_result),	      cmocka_unit_test(test_result_long),
+		cmocka_unit_test(test_result_images),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
