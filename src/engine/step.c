@@ -27,6 +27,7 @@
 #include <dsl/expr.h>
 
 #include <errno.h>
+#include <string.h>
 
 enum { STEPS_IN_A_TURN = 32 };
 
@@ -192,6 +193,20 @@ int step_check(const struct engine *en, const struct dsl_node *n, json_t *output
 	return s && !human_is_asked(en->p.file, n) ? value_check(output, s, e) : 0;
 }
 
+/* A tool whose words were not taken for fields has them in "output": why they were not. */
+static int why_no_fields(const struct dsl_node *n, const json_t *output, int r, struct err *e)
+{
+	const char *text = json_get_str(output, "output");
+	struct err why = ERR_INIT;
+
+	if (n->kind != DSL_TOOL || !text || !json_get_str(output, "stderr") || json_object_get(output, "output_ref"))
+		return r;
+	auto_json j = json_parse_value(text, strlen(text), &why);
+	if (json_is_object(j))
+		return r;
+	return err_wrap(e, r, "what it printed is no JSON object (%s)", j ? "it is another value" : why.msg);
+}
+
 static int check_output(const struct engine *en, const struct branch *b, json_t *output, struct err *e)
 {
 	int r = step_check(en, b->node, output, e);
@@ -205,7 +220,7 @@ static int check_output(const struct engine *en, const struct branch *b, json_t 
 		 : b->node->kind == DSL_TOOL
 			 ? "print one JSON object with exactly the schema's fields, or change the schema"
 			 : "change the schema, or say in the prompt what the fields are");
-	return err_wrap(e, r, "node %s", b->node->name.s);
+	return err_wrap(e, why_no_fields(b->node, output, r, e), "node %s", b->node->name.s);
 }
 
 static void to_fail(struct engine *en, const struct branch *b)

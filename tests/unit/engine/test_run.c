@@ -99,6 +99,17 @@ static void test_flows(void **state)
 		 "workflow w:\n  entry: a\n  a -> done\n",
 		 "a", RUN_FAILED,
 		 "node a: the output does not keep to schema s: field n is a string, not int; field t is \"z\""},
+		{"an output that is no JSON, and says so by one key",
+		 "schema s:\n  n: int\ntool a:\n  command: `echo '{\"n\":1,\"n\":2}'`\n  output: s\n"
+		 "workflow w:\n  entry: a\n  a -> done\n",
+		 "a", RUN_FAILED,
+		 "node a: what it printed is no JSON object (JSON, line 1 column 10: duplicate object key near "
+		 "'\"n\"'): "
+		 "the output does not keep to schema s: field n is missing"},
+		{"an output that is JSON, but no object",
+		 "schema s:\n  n: int\ntool a:\n  command: `echo '[1]'`\n  output: s\n"
+		 "workflow w:\n  entry: a\n  a -> done\n",
+		 "a", RUN_FAILED, "node a: what it printed is no JSON object (it is another value): the output"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
