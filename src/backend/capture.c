@@ -2,8 +2,9 @@
  *
  * The first CAPTURE_MEMORY_MAX bytes are kept. When more comes, everything goes to a file of the run: what was kept is
  * written there, and the rest is spliced from the pipe to the file without passing through this process. Where the
- * file system cannot splice, it is copied through one buffer. A file that cannot be written (a full disk) does not
- * block the program: what it prints is read and dropped, and the failure is reported at the end.
+ * file system cannot splice, it is copied through one buffer. A file that cannot be written (a full disk), or that has
+ * as much as a program may print, does not block the program: what it prints is read and dropped, and the failure is
+ * reported at the end.
  *
  * The end of the program, not the end of the pipe, ends the capture: a daemon that it left behind may hold the pipe for
  * ever. What the program itself wrote is in the pipe by then, so the bytes that stand there are taken and no more. */
@@ -28,6 +29,9 @@ enum {
 	TURN = 16 * 1024 * 1024, /* bytes in one go, so that other nodes and signals get their turn */
 };
 
+/* A program that prints without end must not fill the store's disk. */
+static const uint64_t file_max = UINT64_C(4) << 30;
+
 int capture_open(struct capture *c, uv_loop_t *loop, struct store_run *run, const char *file_name, struct err *e)
 {
 	int fds[2];
@@ -38,6 +42,7 @@ int capture_open(struct capture *c, uv_loop_t *loop, struct store_run *run, cons
 		.file = -1,
 		.run = run,
 		.file_name = file_name,
+		.file_max = file_max,
 		.head = BUF_INIT(CAPTURE_MEMORY_MAX + READ_CHUNK),
 	};
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -132,8 +137,26 @@ static ssize_t copy_to_file(struct capture *c, size_t max)
 	return n;
 }
 
+/* The file has all that it may have: whatever else comes is too much. */
+static ssize_t read_past(struct capture *c, size_t max)
+{
+	char chunk[READ_CHUNK];
+	ssize_t n = read_some(c->fd, chunk, MIN(max, sizeof chunk));
+
+	if (n <= 0)
+		return n;
+	(void)err_set(&c->failure, ERR_NODE, EFBIG, "%s/%s: the program printed more than %llu bytes",
+		      store_run_dir(c->run), c->ref, (unsigned long long)c->file_max);
+	err_hint(&c->failure, "let the program print less, or write into files of its own");
+	return n;
+}
+
 static ssize_t into_file(struct capture *c, size_t max)
 {
+	if (c->failure.kind == ERR_NONE && c->total >= c->file_max)
+		return read_past(c, max);
+	if (c->failure.kind == ERR_NONE)
+		max = (size_t)MIN((uint64_t)max, c->file_max - c->total);
 	if (c->no_splice || c->failure.kind != ERR_NONE)
 		return copy_to_file(c, max);
 	ssize_t n;

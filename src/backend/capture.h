@@ -22,6 +22,7 @@ struct capture {
 	int writer; /* the program's end, until capture_started */
 	struct store_run *run;
 	const char *file_name;
+	uint64_t file_max; /* bytes that go there, and no more */
 	struct buf head;
 	uint64_t total;	    /* bytes that came */
 	int file;	    /* -1: all of it is in head */
