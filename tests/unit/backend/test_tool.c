@@ -72,11 +72,13 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 struct how {
 	bool structured, exit_code_field;
 	unsigned cancel_after_ms; /* 0: not */
+	bool cancel_when_ready;	  /* when the program has made the file "ready" */
 	enum node_cancel cancel;
 };
 
 struct canceller {
 	uv_timer_t timer;
+	uv_fs_event_t ready;
 	struct node_exec *x;
 	enum node_cancel how;
 };
@@ -87,6 +89,18 @@ static void on_cancel(uv_timer_t *t)
 
 	backend_tool.cancel(c->x, c->how);
 	uv_close((uv_handle_t *)t, NULL);
+}
+
+static void on_ready(uv_fs_event_t *w, const char *name, int events, int status)
+{
+	const struct canceller *c = w->data;
+
+	(void)events;
+	(void)status;
+	if (!name || !str_eq(name, "ready") || uv_is_closing((uv_handle_t *)w))
+		return;
+	backend_tool.cancel(c->x, c->how);
+	uv_close((uv_handle_t *)w, NULL);
 }
 
 static int start(struct fixture *f, const char *language, const char *text, const struct how *how,
@@ -115,6 +129,11 @@ static void run(struct fixture *f, const char *language, const char *text, const
 	struct canceller c = {.how = how->cancel};
 	uint64_t begin = clock_ms();
 
+	if (how->cancel_when_ready) {
+		assert_int_equal(uv_fs_event_init(&f->loop, &c.ready), 0);
+		c.ready.data = &c;
+		assert_int_equal(uv_fs_event_start(&c.ready, on_ready, f->top, 0), 0);
+	}
 	if (start(f, language, text, how, &c.x) < 0)
 		fail_msg("%s", f->err.msg);
 	assert_int_equal(f->answers, 0); /* never from within start */
@@ -295,8 +314,7 @@ static void test_daemon(void **state)
 	struct fixture f;
 
 	setup(&f);
-	run(&f, NULL, "setsid sleep 5 & echo $!; head -c 60000 /dev/zero | tr '\\0' x", &(struct how){0});
-	assert_true(f.took_ms < 4000);
+	run(&f, NULL, "setsid sleep 300 & echo $!; head -c 60000 /dev/zero | tr '\\0' x", &(struct how){0});
 	const char *out = json_get_str(f.output, "output");
 	assert_true(strlen(out) > 60000);
 	kill((pid_t)strtol(out, NULL, 10), SIGKILL);
@@ -389,13 +407,20 @@ static void test_cancel(void **state)
 	static const struct {
 		const char *text;
 		struct how how;
-		unsigned at_most_ms;
+		int exit_code, signal; /* -1: not by that */
+		const char *output;
 	} cases[] = {
-		{"sleep 30", {.cancel_after_ms = 20}, 3000},
-		{"trap '' TERM; echo; while :; do sleep 0.1; done",
-		 {.cancel_after_ms = 100, .cancel = NODE_CANCEL_KILL},
-		 3000},
-		{"trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done", {.cancel_after_ms = 100}, 3000},
+		{"sleep 300", {.cancel_after_ms = 20}, -1, SIGTERM, ""},
+		{"trap 'echo told' TERM; : >ready; while :; do sleep 0.1; done",
+		 {.cancel_when_ready = true, .cancel = NODE_CANCEL_KILL},
+		 -1,
+		 SIGKILL,
+		 NULL},
+		{"trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done",
+		 {.cancel_after_ms = 300},
+		 0,
+		 -1,
+		 "bye\n"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -404,7 +429,15 @@ static void test_cancel(void **state)
 		run(&f, NULL, cases[i].text, &cases[i].how);
 		assert_true(f.result.cancelled);
 		assert_int_equal(f.err.kind, ERR_CANCELLED);
-		assert_true(f.took_ms < cases[i].at_most_ms);
+		const json_t *code = json_object_get(f.details, "exit_code"),
+			     *sig = json_object_get(f.details, "signal");
+		assert_int_equal(code ? json_integer_value(code) : -1, cases[i].exit_code);
+		assert_int_equal(sig ? json_integer_value(sig) : -1, cases[i].signal);
+		const char *out = json_get_str(json_object_get(f.details, "output"), "output");
+		if (cases[i].output)
+			assert_string_equal(out, cases[i].output);
+		else
+			assert_null(strstr(out, "told"));
 		teardown(&f);
 	}
 }
@@ -416,8 +449,8 @@ static void test_cancel_ignored(void **state)
 	struct fixture f;
 
 	setup(&f);
-	run(&f, NULL, "trap '' TERM; while :; do sleep 0.2; done", &(struct how){.cancel_after_ms = 100});
-	assert_true(f.took_ms >= NODE_KILL_AFTER_MS && f.took_ms < NODE_KILL_AFTER_MS + 3000);
+	run(&f, NULL, "trap '' TERM; : >ready; while :; do sleep 0.2; done", &(struct how){.cancel_when_ready = true});
+	assert_true(f.took_ms >= NODE_KILL_AFTER_MS);
 	assert_int_equal(f.err.kind, ERR_CANCELLED);
 	teardown(&f);
 }
@@ -429,7 +462,7 @@ static void test_lost(void **state)
 
 	setup(&f);
 	fake_session.lose_at = 1;
-	run(&f, NULL, "sleep 30", &(struct how){0});
+	run(&f, NULL, "sleep 300", &(struct how){0});
 	assert_int_equal(f.err.kind, ERR_SANDBOX);
 	assert_true(f.result.resumable);
 	teardown(&f);

@@ -8,6 +8,7 @@
 
 #include "fake_session.h"
 #include "flow.h"
+#include <backend/backend.h>
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
@@ -142,10 +143,9 @@ static void test_lost(void **state)
 
 	fake_session_reset();
 	fake_session.lose_at = 1;
-	flow_run(&f, ONE("sleep 30"), &(struct flow_opts){.mode = SANDBOX_AUTO});
+	flow_run(&f, ONE("sleep 1000"), &(struct flow_opts){.mode = SANDBOX_AUTO});
 	assert_int_equal(f.result.exit_code, 1);
 	assert_int_equal(f.result.status, RUN_FAILED_RESUMABLE);
-	assert_true(f.took_ms < 5000);
 	json_t *d = json_object_get(flow_event(&f, "run_failed", NULL), "data");
 	assert_true(json_is_true(json_object_get(d, "resumable")));
 	assert_string_equal(json_get_str(d, "code"), "sandbox");
@@ -156,32 +156,31 @@ struct interrupt_case {
 	const char *text;
 	struct flow_opts o;
 	int exit_code;
-	unsigned at_most_ms;
+	bool kills; /* without waiting for what TERM does */
 };
 
 static void test_interrupts(void **state)
 {
 	(void)state;
 	static const struct interrupt_case cases[] = {
-		{ONE("sleep 30"), {.interrupt_at = "node_started", .interrupts = 1, .signal = SIGINT}, 130, 3000},
-		{ONE("sleep 30"), {.interrupt_at = "node_started", .interrupts = 1, .signal = SIGTERM}, 143, 3000},
+		{ONE("sleep 1000"), {.interrupt_at = "node_started", .interrupts = 1, .signal = SIGINT}, 130},
+		{ONE("sleep 1000"), {.interrupt_at = "node_started", .interrupts = 1, .signal = SIGTERM}, 143},
 		/* before any node */
-		{ONE("sleep 30"), {.interrupt_at = "run_started", .interrupts = 1, .signal = SIGINT}, 130, 3000},
-		{ONE("sleep 30"),
+		{ONE("sleep 1000"), {.interrupt_at = "run_started", .interrupts = 1, .signal = SIGINT}, 130},
+		{ONE("sleep 1000"),
 		 {.interrupt_at = "sandbox_started", .interrupts = 1, .signal = SIGINT, .mode = SANDBOX_AUTO},
-		 130,
-		 3000},
+		 130},
 		/* between nodes */
-		{"tool a:\n  command: \"true\"\ntool b:\n  command: \"sleep 30\"\nworkflow w:\n  entry: a\n  a -> b\n  "
+		{"tool a:\n  command: \"true\"\ntool b:\n  command: \"sleep 1000\"\nworkflow w:\n  entry: a\n  a -> "
+		 "b\n  "
 		 "b -> done\n",
 		 {.interrupt_at = "node_finished", .interrupts = 1, .signal = SIGINT},
-		 130,
-		 3000},
+		 130},
 		/* a second one does not wait for a node that ignores TERM */
 		{ONE("trap '' TERM; while :; do sleep 0.1; done"),
 		 {.interrupt_at = "node_started", .interrupts = 2, .between_ms = 300, .signal = SIGINT},
 		 130,
-		 3000},
+		 true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -191,7 +190,8 @@ static void test_interrupts(void **state)
 		assert_int_equal(f.ends, 1);
 		assert_int_equal(f.result.status, RUN_CANCELLED);
 		assert_int_equal(f.result.exit_code, cases[i].exit_code);
-		assert_true(f.took_ms < cases[i].at_most_ms);
+		if (cases[i].kills)
+			assert_true(f.took_ms < NODE_KILL_AFTER_MS);
 		assert_int_equal(flow_count(&f, "run_cancelled"), 1);
 		assert_int_equal(flow_count(&f, "run_finished") + flow_count(&f, "run_failed"), 0);
 		assert_string_equal(json_get_str(f.record, "status"), "cancelled");
@@ -208,10 +208,10 @@ static void test_timeout(void **state)
 	struct flow f;
 
 	fake_session_reset();
-	flow_run(&f, ONE("sleep 30"), &(struct flow_opts){.timeout_ms = 300});
+	flow_run(&f, ONE("sleep 1000"), &(struct flow_opts){.timeout_ms = 300});
 	assert_int_equal(f.result.exit_code, 1);
 	assert_int_equal(f.result.err.kind, ERR_BUDGET);
-	assert_true(f.took_ms >= 300 && f.took_ms < 3000);
+	assert_true(f.took_ms >= 300);
 	json_t *d = json_object_get(flow_event(&f, "budget_exceeded", NULL), "data");
 	assert_string_equal(json_get_str(d, "dimension"), "timeout");
 	assert_int_equal(json_integer_value(json_object_get(d, "limit")), 300);
@@ -237,7 +237,8 @@ static void test_budgets(void **state)
 		 "workflow w:\n  entry: a\n  budget:\n    max_iterations: 5\n  a -> a when \"n > 0\" as l(4)\n  a -> "
 		 "done\n",
 		 "a a a a a", true, 1, NULL},
-		{"tool a:\n  command: \"sleep 30\"\nworkflow w:\n  entry: a\n  budget:\n    max_duration: \"200ms\"\n  "
+		{"tool a:\n  command: \"sleep 1000\"\nworkflow w:\n  entry: a\n  budget:\n    max_duration: "
+		 "\"200ms\"\n  "
 		 "a -> done\n",
 		 "a", false, 1, "max_duration"},
 	};
@@ -273,7 +274,6 @@ static void test_compute_storm(void **state)
 	fake_session_reset();
 	flow_run(&f, text, &(struct flow_opts){.timeout_ms = 200});
 	assert_int_equal(f.result.err.kind, ERR_BUDGET);
-	assert_true(f.took_ms < 2000);
 	assert_true(flow_count(&f, "node_finished") > 10);
 	flow_done(&f);
 }

