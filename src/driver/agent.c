@@ -8,6 +8,7 @@
 #include "guest_path.h"
 #include "session_priv.h"
 
+#include <base/clock.h>
 #include <base/err.h>
 #include <base/mem.h>
 #include <guest/protocol.h>
@@ -25,8 +26,14 @@ int session_guest(const struct session *s, char **ret, struct err *e)
 
 static int deny(const struct egress *g, const struct policy_verdict *v, const char *what, struct err *e)
 {
-	const struct proxy_blocked b = {
-		.host = g->host.text, .port = g->port, .reason = v->reason, .rule = v->rule, .count = 1};
+	const uint64_t now = clock_ms();
+	const struct proxy_blocked b = {.host = g->host.text,
+					.port = g->port,
+					.reason = v->reason,
+					.rule = v->rule,
+					.count = 1,
+					.first_ms = now,
+					.last_ms = now};
 
 	if (!v->silent)
 		session_emit_blocked(g->session, &b);

@@ -155,7 +155,12 @@ void session_emit_blocked(const struct session *s, const struct proxy_blocked *b
 	json_t *d = proxy_blocked_json(b);
 
 	json_put_str(d, "run_id", s->p.run_id);
-	emit(s, "network_blocked", d);
+	if (!s->p.on_blocked) {
+		emit(s, "network_blocked", d);
+		return;
+	}
+	s->p.on_blocked(s->p.arg, d, b->first_ms, b->last_ms);
+	json_decref(d);
 }
 
 void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n)

@@ -66,6 +66,7 @@ static void on_done(void *arg, const struct node_result *r, const struct err *e)
 		p = &(*p)->next;
 	*p = a->next;
 	en->n_activities--;
+	stay_end(&en->nodes[a->branch->node->index].place->stays, a);
 	budget_settle(en, a->branch, r->tokens, r->cost_usd);
 	if (r->question && !e) {
 		recovery_close(en, a->branch, "asked", NULL);
@@ -132,7 +133,7 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 {
 	static const char *const no_env[] = {NULL};
 	const struct dsl_node *n = b->node;
-	const struct place *place = en->nodes[n->index].place;
+	struct place *place = en->nodes[n->index].place;
 	const struct dsl_schema *schema = n->output.s ? dsl_find_schema(en->p.file, n->output.s) : NULL;
 	struct activity *a = xcalloc(1, sizeof *a);
 
@@ -168,24 +169,11 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 		activity_free(a);
 		return r;
 	}
+	stay_begin(&place->stays, n->name.s, b->id, a);
 	a->next = en->activities;
 	en->activities = a;
 	en->n_activities++;
 	return 0;
-}
-
-const struct branch *activity_only(const struct engine *en, const struct place *place)
-{
-	const struct branch *only = NULL;
-
-	for (const struct activity *a = en->activities; a; a = a->next) {
-		if (en->nodes[a->branch->node->index].place != place)
-			continue;
-		if (only)
-			return NULL;
-		only = a->branch;
-	}
-	return only;
 }
 
 void activity_cancel_all(struct engine *en, enum node_cancel how)

@@ -167,8 +167,6 @@ int step_check(const struct engine *en, const struct dsl_node *n, json_t *output
 /* The model that a node names; NULL: none. */
 const char *activity_model(const struct dsl_node *n);
 int activity_start(struct engine *en, struct branch *b, struct err *e) __attribute__((warn_unused_result));
-/* The branch of the only node under way in a place; NULL when there is none, or more than one. */
-const struct branch *activity_only(const struct engine *en, const struct place *place);
 void activity_cancel_all(struct engine *en, enum node_cancel how);
 
 /* --- preflight.c --- */

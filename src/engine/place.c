@@ -119,6 +119,15 @@ static void add_nodes(const struct place *pl, json_t *data)
 	json_put(data, "nodes", list);
 }
 
+/* The node alone that was under way there is the one whose connections were refused. */
+static void on_blocked(void *arg, json_t *data, uint64_t first_ms, uint64_t last_ms)
+{
+	const struct place *pl = arg;
+	const struct stay *s = stay_only(&pl->stays, first_ms, last_ms);
+
+	engine_emit(pl->en, "network_blocked", s ? s->branch : NULL, s ? s->node : owner(pl), json_copy(data));
+}
+
 static void on_event(void *arg, const char *type, json_t *data)
 {
 	const struct place *pl = arg;
@@ -135,9 +144,7 @@ static void on_event(void *arg, const char *type, json_t *data)
 		(void)json_array_append_new(en->early, o);
 		return;
 	}
-	/* With one node under way there, it is the one whose connection was refused. */
-	const struct branch *b = str_eq(type, "network_blocked") ? activity_only(en, pl) : NULL;
-	engine_emit(en, type, b ? b->id : NULL, b ? b->node->name.s : owner(pl), TAKE_PTR(shown));
+	engine_emit(en, type, NULL, owner(pl), TAKE_PTR(shown));
 }
 
 static int name_owner(const struct place *pl, int r, struct err *e)
@@ -180,6 +187,7 @@ static int make(struct engine *en, struct place *pl, const char *attachments, st
 		.resolve = en->p.resolve,
 		.late = is_late(pl),
 		.on_event = on_event,
+		.on_blocked = on_blocked,
 		.on_lost = on_lost,
 		.arg = pl,
 	};
@@ -331,6 +339,7 @@ void places_free(struct engine *en)
 	for (size_t i = 0; i < en->n_places; i++) {
 		session_free(en->places[i].session);
 		sandbox_spec_done(&en->places[i].spec);
+		stays_done(&en->places[i].stays);
 	}
 	free(en->places);
 	free(en->attachments_dir);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine_priv.h"
+#include "stay.h"
 
 #include <sandbox/spec.h>
 
@@ -17,7 +18,8 @@ struct place {
 	enum place_state state;
 	const struct dsl_node *first; /* that it was started for; NULL: none yet, or the whole run */
 	struct err err;		      /* PLACE_FAILED: why */
-	bool started;		      /* session_start was called */
+	struct stays stays;
+	bool started; /* session_start was called */
 	bool stopping;
 	bool stopped;
 };

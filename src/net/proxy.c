@@ -10,6 +10,7 @@
 
 #include <base/buf.h>
 #include <base/cleanup.h>
+#include <base/clock.h>
 #include <base/err.h>
 #include <base/frame.h>
 #include <base/mem.h>
@@ -192,12 +193,17 @@ static int on_blocked(struct proxy *p, struct unpack *u)
 	take_text(u, reason, 1);
 	take_text(u, rule, 0);
 	uint32_t count = unpack_u32(u);
-	if (!unpack_end(u) || port > 65535 || count == 0)
+	uint64_t first = unpack_u64(u), last = unpack_u64(u);
+	if (!unpack_end(u) || port > 65535 || count == 0 || first > last || last > clock_ms())
 		return broken(p, "a malformed record of a refusal");
 	if (p->cb.on_blocked && within_rate(p))
-		p->cb.on_blocked(p->cb.arg,
-				 &(struct proxy_blocked){
-					 .host = host, .port = port, .reason = reason, .rule = rule, .count = count});
+		p->cb.on_blocked(p->cb.arg, &(struct proxy_blocked){.host = host,
+								    .port = port,
+								    .reason = reason,
+								    .rule = rule,
+								    .count = count,
+								    .first_ms = first,
+								    .last_ms = last});
 	return 0;
 }
 

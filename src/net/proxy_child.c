@@ -82,16 +82,17 @@ static void send_record(struct proxy_child *p, enum proxy_frame type, struct buf
 	watch_control(p);
 }
 
-static void send_blocked(void *arg, const char *host, unsigned port, const char *reason, const char *rule,
-			 unsigned count)
+static void send_blocked(void *arg, const struct proxy_blocked *r)
 {
 	auto_buf b = BUF_INIT((size_t)4 * PROXY_MAX_TEXT);
 
-	(void)pack_str(&b, host);
-	(void)pack_u32(&b, port);
-	(void)pack_str(&b, reason);
-	(void)pack_bytes(&b, rule, strnlen(rule, PROXY_MAX_TEXT));
-	(void)pack_u32(&b, count);
+	(void)pack_str(&b, r->host);
+	(void)pack_u32(&b, r->port);
+	(void)pack_str(&b, r->reason);
+	(void)pack_bytes(&b, r->rule, strnlen(r->rule, PROXY_MAX_TEXT));
+	(void)pack_u32(&b, r->count);
+	(void)pack_u64(&b, r->first_ms);
+	(void)pack_u64(&b, r->last_ms);
 	send_record(arg, PROXY_BLOCKED, &b);
 }
 

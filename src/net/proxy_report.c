@@ -7,6 +7,7 @@
 
 #include "proxy_wire.h"
 
+#include <base/clock.h>
 #include <base/mem.h>
 
 #include <stdlib.h>
@@ -17,20 +18,19 @@ enum { WINDOW_MS = 1000 };
 struct entry {
 	char *host, *reason, *rule;
 	unsigned port;
-	unsigned held; /* counted since the last report */
+	unsigned held;		    /* counted since the last report */
+	uint64_t first_ms, last_ms; /* of those */
 };
 
 struct proxy_report {
-	void (*send)(void *arg, const char *host, unsigned port, const char *reason, const char *rule, unsigned count);
+	void (*send)(void *arg, const struct proxy_blocked *b);
 	void *arg;
 	uv_timer_t window;
 	size_t n;
 	struct entry v[PROXY_BLOCKED_PER_SECOND];
 };
 
-struct proxy_report *proxy_report_new(uv_loop_t *loop,
-				      void (*send)(void *arg, const char *host, unsigned port, const char *reason,
-						   const char *rule, unsigned count),
+struct proxy_report *proxy_report_new(uv_loop_t *loop, void (*send)(void *arg, const struct proxy_blocked *b),
 				      void *arg)
 {
 	struct proxy_report *r = xcalloc(1, sizeof *r);
@@ -53,12 +53,25 @@ static void clear(struct proxy_report *r)
 	(void)uv_timer_stop(&r->window);
 }
 
+static void hand_on(const struct proxy_report *r, const struct entry *b, unsigned count)
+{
+	r->send(r->arg, &(struct proxy_blocked){
+				.host = b->host,
+				.port = b->port,
+				.reason = b->reason,
+				.rule = b->rule,
+				.count = count,
+				.first_ms = b->first_ms,
+				.last_ms = b->last_ms,
+			});
+}
+
 void proxy_report_flush(struct proxy_report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const struct entry *b = &r->v[i];
 		if (b->held)
-			r->send(r->arg, b->host, b->port, b->reason, b->rule, b->held);
+			hand_on(r, b, b->held);
 	}
 	clear(r);
 }
@@ -100,17 +113,25 @@ static struct entry *add(struct proxy_report *r, const char *host, unsigned port
 	return b;
 }
 
+static void hold(struct entry *b)
+{
+	b->last_ms = clock_ms();
+	if (b->held++ == 0)
+		b->first_ms = b->last_ms;
+}
+
 void proxy_report_blocked(struct proxy_report *r, const char *host, unsigned port, const char *reason, const char *rule)
 {
 	struct entry *b = find(r, host, port, reason, rule);
 
 	if (b) {
-		b->held++;
+		hold(b);
 		return;
 	}
 	if (r->n < PROXY_BLOCKED_PER_SECOND - 1) {
-		add(r, host, port, reason, rule);
-		r->send(r->arg, host, port, reason, rule, 1);
+		b = add(r, host, port, reason, rule);
+		b->first_ms = b->last_ms = clock_ms();
+		hand_on(r, b, 1);
 		return;
 	}
 	b = find(r, "(other)", 0, reason, "");
@@ -118,5 +139,5 @@ void proxy_report_blocked(struct proxy_report *r, const char *host, unsigned por
 		b = add(r, "(other)", 0, reason, "");
 	if (!b)
 		b = &r->v[r->n - 1];
-	b->held++;
+	hold(b);
 }

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <net/policy.h>
+#include <net/proxy.h>
 #include <uv.h>
 
 struct proxy_report;
 
-/* send hands one on; count > 1 when equal ones were folded. */
-struct proxy_report *proxy_report_new(uv_loop_t *loop,
-				      void (*send)(void *arg, const char *host, unsigned port, const char *reason,
-						   const char *rule, unsigned count),
+/* send hands one on; its count is > 1 when equal ones were folded. */
+struct proxy_report *proxy_report_new(uv_loop_t *loop, void (*send)(void *arg, const struct proxy_blocked *b),
 				      void *arg);
 
 void proxy_report_blocked(struct proxy_report *r, const char *host, unsigned port, const char *reason,

@@ -5,7 +5,7 @@ enum proxy_frame {
 	/* from the proxy */
 	PROXY_READY = 1, /* u32 Landlock ABI in force, 0 when the kernel has none */
 	PROXY_ERROR,	 /* str message, str hint: it could not be confined and ends */
-	PROXY_BLOCKED,	 /* str host, u32 port, str reason, str rule, u32 count */
+	PROXY_BLOCKED,	 /* str host, u32 port, str reason, str rule, u32 count, u64 first ms, u64 last ms */
 	PROXY_SUMMARY,	 /* u32 n, n times { str host, u64 allowed, blocked, bytes up, bytes down } */
 	PROXY_HOOKED,	 /* u32 what, u32 errno */
 	/* to the proxy */

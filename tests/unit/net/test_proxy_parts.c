@@ -8,6 +8,7 @@
 #include "proxy_wire.h"
 
 #include <base/buf.h>
+#include <base/clock.h>
 #include <base/err.h>
 #include <base/mem.h>
 #include <base/pack.h>
@@ -388,23 +389,22 @@ static void totals_are_bounded(void **state)
 
 struct sent {
 	unsigned records, count, other;
+	uint64_t begin_ms;
 };
 
-static void count_sent(void *arg, const char *host, unsigned port, const char *reason, const char *rule, unsigned count)
+static void count_sent(void *arg, const struct proxy_blocked *b)
 {
 	struct sent *s = arg;
 
-	(void)port;
-	(void)reason;
-	(void)rule;
+	assert_true(b->first_ms >= s->begin_ms && b->first_ms <= b->last_ms && b->last_ms <= clock_ms());
 	s->records++;
-	s->count += count;
-	s->other += strcmp(host, "(other)") == 0 ? count : 0;
+	s->count += b->count;
+	s->other += strcmp(b->host, "(other)") == 0 ? b->count : 0;
 }
 
 static void reports_are_folded(void **state)
 {
-	struct sent s = {0};
+	struct sent s = {.begin_ms = clock_ms()};
 	char name[32];
 	uv_loop_t loop;
 

@@ -26,6 +26,9 @@ struct session_params {
 	bool late;		    /* the sandbox itself is made by session_start, which may never be called */
 	/* One sandbox event (docs/events.md); data is borrowed. */
 	void (*on_event)(void *arg, const char *type, json_t *data);
+	/* network_blocked, in place of on_event unless NULL, with the time (clock_ms) of the first and the last of the
+	 * refusals that it tells of. */
+	void (*on_blocked)(void *arg, json_t *data, uint64_t first_ms, uint64_t last_ms);
 	/* The sandbox or its proxy died by itself: execs under way end as EXEC_LOST right after. */
 	void (*on_lost)(void *arg, const struct err *e);
 	void *arg;

@@ -30,6 +30,7 @@ struct proxy_blocked {
 	const char *reason; /* "policy denial", "resolved address", "sni mismatch", … */
 	const char *rule;   /* what decided, or "default" */
 	unsigned count;
+	uint64_t first_ms, last_ms; /* clock_ms of the first and the last of them */
 };
 
 /* Totals for one host at the end. */
