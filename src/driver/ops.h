@@ -99,6 +99,7 @@ struct sandbox {
 	 * the policy is offered by variables and not enforced. */
 	char *proxy_host;
 	uint16_t proxy_port;
+	bool without_guest; /* once it is ready */
 };
 
 /* One mount of a plan: type bind, tmpfs, cover (an empty folder that hides what is there) or the file system's name. */

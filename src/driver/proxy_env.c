@@ -25,7 +25,7 @@ static void add(struct strv *env, const char *name, const char *value)
 		strv_set_env(env, name, value);
 }
 
-void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char *token)
+void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char *token, bool with_guest)
 {
 	static const char own[] = "localhost,127.0.0.1,::1";
 	const char *name = host ? host : "127.0.0.1", *open = strchr(name, ':') ? "[" : "", *close = *open ? "]" : "";
@@ -40,7 +40,7 @@ void proxy_env_add(struct strv *env, const char *host, uint16_t port, const char
 		add(env, direct_names[i], own);
 	add(env, "NODE_USE_ENV_PROXY", "1");
 	add(env, "JAVA_TOOL_OPTIONS", java);
-	if (!host)
+	if (with_guest)
 		add(env, "GIT_SSH_COMMAND", "ssh -o ProxyCommand='" GUEST_PATH " connect %h %p'");
 }
 

@@ -380,7 +380,7 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 void session_add_env(const struct session *s, struct strv *env)
 {
 	if (s->proxy)
-		proxy_env_add(env, s->sandbox->proxy_host, s->proxy_port, s->token);
+		proxy_env_add(env, s->sandbox->proxy_host, s->proxy_port, s->token, !s->sandbox->without_guest);
 }
 
 int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,

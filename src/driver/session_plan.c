@@ -132,7 +132,7 @@ static json_t *proxy_names(const struct session *s)
 	auto_strv env = {0};
 
 	if (s->policy)
-		proxy_env_add(&env, s->offered ? "" : NULL, 0, "");
+		proxy_env_add(&env, NULL, 0, "", !s->offered);
 	for (size_t i = 0; i < env.n; i++)
 		(void)json_array_append_new(list, json_text(env.v[i], strcspn(env.v[i], "=")));
 	return list;

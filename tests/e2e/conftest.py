@@ -226,6 +226,16 @@ def hello(world):
         yield s.port
 
 
+@pytest.fixture
+def no_guest(base):
+    """A program that no image can run."""
+    path = os.path.join(base, 'not-a-guest')
+    with open(path, 'w', encoding='ascii') as f:
+        f.write('#!/no/such/interpreter\n')
+    os.chmod(path, 0o755)
+    return {'ITERION_BIN': path}
+
+
 @contextlib.contextmanager
 def had(make):
     try:

@@ -11,6 +11,8 @@
 
 #include <base/err.h>
 
+enum { PROXY_PORT = 47128 }; /* on the loopback inside, as in native sandboxes */
+
 struct build;
 struct control;
 struct engine_exec;
@@ -31,7 +33,8 @@ struct container {
 	struct cli *look;	  /* the one that looks at the image meanwhile */
 	struct control *control;  /* until the guest has connected */
 	struct channel *channel;  /* from then on */
-	bool advisory;		  /* a policy is only offered, since there is no guest */
+	bool enters;		  /* there is no guest, and its network is entered from outside */
+	bool advisory;		  /* or a policy is only offered */
 	struct proxy_place place; /* with it: where the proxy is to listen */
 	struct reach *reach;	  /* while a container without guest is asked what it has */
 	int env_fd;
@@ -64,6 +67,9 @@ void container_name(struct container *c);
 /* Goes on without the guest: PID 1 will be sleep, and the engine starts the programs, which a warning says. A policy is
  * offered from then on. Returns 0, or -errno when it may not be. */
 int container_without_guest(struct container *c, const char *why, struct err *e) __attribute__((warn_unused_result));
+
+/* Makes the container again, with a policy that is only offered, since its network cannot be entered. */
+void container_offer(struct container *c, const char *why);
 
 /* Begins the steps that end in on_ready or on_lost. */
 int container_start(struct container *c, struct err *e) __attribute__((warn_unused_result));

@@ -6,14 +6,15 @@
  *
  * Where the guest cannot run (its file may not be executed in there, it died before it connected, or the engine does
  * not have this machine's files), the container is made again with `sleep` as PID 1 and the engine itself starts the
- * programs. Nothing can be locked from within such a container, so it has the engine's network, and a policy is only
- * offered to its programs. What it has is asked first (reach.c).
+ * programs. Where its network may be entered from outside it gets its listening sockets so; elsewhere it has the
+ * engine's network, and a policy is only offered to its programs. What it has is asked first (reach.c).
  *
  * A name that is in use is mostly that of a container whose run was killed: those are removed once, then it is tried
  * again. */
 #include "args.h"
 #include "container_priv.h"
 #include "control.h"
+#include "enter.h"
 #include "labels.h"
 #include "leftovers.h"
 #include "reach.h"
@@ -38,7 +39,6 @@
 #include <unistd.h>
 
 enum {
-	PROXY_PORT = 47128, /* as in native sandboxes */
 	LINGER_MS = 60 * 1000,
 	ENV_LIMIT = 4 * 1024 * 1024,
 	MAKE_MS = 180 * 1000,
@@ -76,16 +76,46 @@ static int offer_policy(struct container *c, const char *why, struct err *e)
 
 int container_without_guest(struct container *c, const char *why, struct err *e)
 {
-	int r = c->p->enforce_network ? offer_policy(c, why, e) : 0;
+	c->enters = c->p->enforce_network && enter_may(c->engine) && !engine_is_remote(c->engine);
+	int r = c->p->enforce_network && !c->enters ? offer_policy(c, why, e) : 0;
 
 	if (r < 0)
 		return r;
+	c->base.without_guest = true;
 	auto_free char *message = xasprintf(
 		"iterion-guest cannot run in the container (%s): %s itself starts the programs, which is slower", why,
 		c->engine->program);
 	container_warn(c, "no_guest", message);
 	free(TAKE_PTR(c->guest));
 	return 0;
+}
+
+static void on_cleared(void *arg, const struct cli_result *r)
+{
+	struct container *c = arg;
+
+	(void)r;
+	if (container_step_ended(c)) {
+		c->made = false;
+		container_name(c);
+		make_or_lose(c);
+	}
+	container_idle(c);
+}
+
+void container_offer(struct container *c, const char *why)
+{
+	auto_strv argv = {0};
+	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = MAKE_MS};
+	struct err e = ERR_INIT;
+
+	c->enters = false;
+	strv_add(&argv, c->program);
+	for (size_t i = 0; i < ARRAY_LEN(c->engine->remove) && c->engine->remove[i]; i++)
+		strv_add(&argv, c->engine->remove[i]);
+	strv_add(&argv, c->name);
+	if (offer_policy(c, why, &e) < 0 || container_step(c, &argv, &o, on_cleared, &e) < 0)
+		container_lost(c, &e);
 }
 
 static void fall_back(struct container *c, const char *why)
@@ -275,15 +305,16 @@ static void tell_warnings(const struct container *c, const struct cli_result *r)
 }
 
 /* What a container without guest has is known now. */
-static void on_reached(struct container *c, int listener)
+static void on_reached(struct container *c, const int *listeners, size_t n)
 {
 	struct err e = ERR_INIT;
 
 	if (wait_for_end(c, 0, on_died, &e) < 0) {
-		close_quietly(listener);
+		for (size_t i = 0; i < n; i++)
+			close_quietly(listeners[i]);
 		container_lost(c, &e);
 	} else {
-		container_ready(c, &listener, listener >= 0);
+		container_ready(c, listeners, n);
 	}
 }
 
@@ -301,7 +332,7 @@ static void on_made(void *arg, const struct cli_result *r)
 	} else if (!cli_ok(r)) {
 		not_made(c, r);
 	} else if (!c->guest) {
-		if (reach_start(c, c->advisory ? &c->place : NULL, on_reached, &e) < 0)
+		if (reach_start(c, on_reached, &e) < 0)
 			container_lost(c, &e);
 	} else if (!c->channel && wait_for_end(c, CONNECT_MS, on_waited, &e) < 0) {
 		container_lost(c, &e);

@@ -5,13 +5,15 @@
  * an old copy of the same files. So an empty folder with a random name is made in the workspace, and must be seen from
  * inside; then it is removed. A later run removes what a killed one left.
  *
- * The proxy's listening socket is made here as well. It must be reached from inside, with a random word, before it
+ * The proxy's listening socket is made here as well. Where the container's network may be entered it is on loopback
+ * there (enter.c). Else it is one of this machine's, and must be reached from inside, with a random word, before it
  * becomes the proxy's: nothing else tells whether a firewall or a virtual machine stands between. An engine of this
  * machine has its bridge's address here; a virtual machine's name for its host leads to this loopback. One address is
  * tried after the other; the socket of one that was not reached is closed first. What comes in meanwhile is anybody's,
  * and is read once, within a bound. */
 #include "reach.h"
 #include "container_priv.h"
+#include "enter.h"
 #include "labels.h"
 
 #include <base/buf.h>
@@ -53,9 +55,10 @@ static const char probe_script[] =
 
 struct reach {
 	struct container *c;
-	void (*done)(struct container *c, int listener);
+	void (*done)(struct container *c, const int *listeners, size_t n);
 	char *marker; /* in the workspace, while it is there */
-	bool wanted;  /* there is a proxy to be reached */
+	char *inside; /* the same in the container */
+	struct enter *enter;
 	struct proxy_place place;
 	union proxy_address tries[2];
 	size_t n, at;
@@ -79,6 +82,7 @@ static void reach_free(struct reach *r)
 	r->c->reach = NULL;
 	remove_marker(r);
 	close_quietly(r->fd);
+	free(r->inside);
 	free(r);
 }
 
@@ -99,14 +103,13 @@ static void fail_step(struct reach *r, const struct cli_result *res, const char 
 	container_fail(c, res, what);
 }
 
-static void finish(struct reach *r)
+static void finish(struct reach *r, const int *listeners, size_t n)
 {
 	struct container *c = r->c;
-	void (*done)(struct container * c, int listener) = r->done;
-	int fd = TAKE_FD(r->fd);
+	void (*done)(struct container * c, const int *listeners, size_t n) = r->done;
 
 	reach_free(r);
-	done(c, fd);
+	done(c, listeners, n);
 }
 
 /* One connection: read once, answered when it has the word. */
@@ -180,7 +183,8 @@ static void on_unwatched(uv_handle_t *h)
 		(void)setsockopt(r->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &off, sizeof off);
 		c->base.proxy_host = xstrdup(r->place.host);
 		c->base.proxy_port = advertised_port(r);
-		finish(r);
+		int fd = TAKE_FD(r->fd);
+		finish(r, &fd, 1);
 	} else if (r->no_program) {
 		no_program(r);
 	} else {
@@ -321,22 +325,92 @@ static void not_ours(struct reach *r)
 	fail(r, &e);
 }
 
+static void on_entered(void *arg, const int *fds, size_t n, const struct err *e)
+{
+	struct reach *r = arg;
+	struct container *c = r->c;
+
+	if (!c->over && n > 0) {
+		finish(r, fds, n);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			close_quietly(fds[i]);
+		reach_free(r);
+		if (!c->over)
+			container_offer(c, e->msg);
+	}
+	container_idle(c);
+}
+
+static void enter(struct reach *r, const char *text)
+{
+	struct container *c = r->c;
+	auto_free char *first = xstrndup(text, strcspn(text, " \r\n"));
+	unsigned long long pid = 0;
+	struct err e = ERR_INIT;
+
+	if (str_parse_uint(first, 2, INT32_MAX, &pid) < 0) {
+		reach_free(r);
+		container_offer(c, "the engine does not say which process it is");
+		return;
+	}
+	const struct enter_params p = {.pid = (pid_t)pid,
+				       .marker = r->marker,
+				       .inside = r->inside,
+				       .port = PROXY_PORT,
+				       .done = on_entered,
+				       .arg = r};
+	if (enter_start(c->loop, &p, &r->enter, &e) < 0)
+		fail(r, &e);
+	else
+		c->busy++;
+}
+
+static void on_pid(void *arg, const struct cli_result *res)
+{
+	struct container *c = arg;
+	struct reach *r = c->reach;
+
+	if (!container_step_ended(c))
+		reach_free(r);
+	else if (!cli_ok(res))
+		fail_step(r, res, "ask for the sandbox's first process");
+	else
+		enter(r, res->out);
+	container_idle(c);
+}
+
+static void begin_enter(struct reach *r)
+{
+	struct container *c = r->c;
+	const char *const words[] = {"inspect", "--type=container", "--format", "{{.State.Pid}}", c->name, NULL};
+	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
+	struct err e = ERR_INIT;
+
+	if (container_step_words(c, words, &o, on_pid, &e) < 0)
+		fail(r, &e);
+}
+
 static void on_looked(void *arg, const struct cli_result *res)
 {
 	struct container *c = arg;
 	struct reach *r = c->reach;
 
-	remove_marker(r);
-	if (!container_step_ended(c))
+	if (!container_step_ended(c)) {
 		reach_free(r);
-	else if (!res->status.signaled && res->status.code == NOT_SEEN)
+	} else if (!res->status.signaled && res->status.code == NOT_SEEN) {
 		not_ours(r);
-	else if (!cli_ok(res))
+	} else if (!cli_ok(res)) {
 		fail_step(r, res, "look for the workspace in the sandbox");
-	else if (r->wanted)
-		begin_proxy(r);
-	else
-		finish(r);
+	} else if (c->enters) {
+		begin_enter(r);
+	} else {
+		remove_marker(r);
+		if (c->advisory)
+			begin_proxy(r);
+		else
+			finish(r, NULL, 0);
+	}
 	container_idle(c);
 }
 
@@ -361,23 +435,20 @@ static int make_marker(struct reach *r, struct err *e)
 	return 0;
 }
 
-int reach_start(struct container *c, const struct proxy_place *place, void (*done)(struct container *c, int listener),
-		struct err *e)
+int reach_start(struct container *c, void (*done)(struct container *c, const int *listeners, size_t n), struct err *e)
 {
 	struct reach *r = xcalloc(1, sizeof *r);
 
 	r->c = c;
 	r->done = done;
 	r->fd = -1;
-	r->wanted = place != NULL;
-	if (place)
-		r->place = *place;
+	r->place = c->place;
 	c->reach = r;
 	int bad = make_marker(r, e);
 	if (bad == 0) {
-		auto_free char *inside = path_join(c->p->workspace_target, strrchr(r->marker, '/') + 1);
-		const char *const words[] = {"exec", "--user",	  "0",	c->name, "sh",
-					     "-c",   look_script, "sh", inside,	 NULL};
+		r->inside = path_join(c->p->workspace_target, strrchr(r->marker, '/') + 1);
+		const char *const words[] = {"exec", "--user",	  "0",	c->name,   "sh",
+					     "-c",   look_script, "sh", r->inside, NULL};
 		const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
 		bad = container_step_words(c, words, &o, on_looked, e);
 	}

@@ -57,7 +57,8 @@ static const char script[] =
 	"	c=$(printf %s \"$3\" | sed \"s#/tmp/#$FAKE/#\"); shift 3; exec sh -c \"$c\" \"$@\" ;;\n"
 	"ps) [ ! -e left ] || echo 0123456789abcdef ;;\n"
 	"inspect) case \"$*\" in *NetworkSettings*) [ ! -e gateway-hangs ] || { : >waits; echo; exec sleep 100; }\n"
-	"	cat gateway ;; *State.Running*) [ ! -e made ] || echo true ;; *) cat left ;; esac ;;\n"
+	"	cat gateway ;; *State.Pid*) echo $PPID ;; *State.Running*) [ ! -e made ] || echo true ;; *) cat left "
+	";; esac ;;\n"
 	"rm) rm -f made left ;;\n"
 	"esac\n";
 
@@ -261,7 +262,8 @@ static const char asks_wrong[] = "#!/bin/bash\n"
 				 "exec 3<>\"/dev/tcp/127.0.0.1/${rest%%/*}\" && echo 'GET /0123456789abcdef' >&3\n"
 				 "read -r x <&3\n";
 
-/* Without a guest a policy is offered, when the proxy is reached from inside. */
+/* Without a guest a policy is offered, when the proxy is reached from inside. Root would enter the container, but the
+ * process that this engine names is not in a network of its own. */
 static void test_policy_without_guest(void **state)
 {
 	static const struct {
@@ -316,7 +318,7 @@ static void test_policy_that_must_be_enforced(void **state)
 	assert_true(f.s.lost);
 	has(f.s.why.msg, "network policy cannot be enforced");
 	auto_free char *calls = get(&f, "calls");
-	assert_null(strstr(calls, "--entrypoint sleep"));
+	assert_null(strstr(calls, "--add-host"));
 	sandboxed_end(&f.s);
 	tear_down(&f);
 }

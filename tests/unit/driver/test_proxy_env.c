@@ -16,7 +16,7 @@ static void test_both_cases(void **state)
 	auto_strv env = {0};
 
 	(void)state;
-	proxy_env_add(&env, NULL, 4711, "t0ken");
+	proxy_env_add(&env, NULL, 4711, "t0ken", true);
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		assert_string_equal(strv_get_env(&env, names[i]), "http://iterion:t0ken@127.0.0.1:4711");
 	assert_non_null(strstr(strv_get_env(&env, "NO_PROXY"), "127.0.0.1"));
@@ -38,7 +38,7 @@ static void test_of_an_image(void **state)
 	proxy_env_drop(&env);
 	assert_int_equal(env.n, 3);
 	assert_string_equal(strv_get_env(&env, "http_proxy_x"), "1");
-	proxy_env_add(&env, NULL, 4711, "t");
+	proxy_env_add(&env, NULL, 4711, "t", true);
 	assert_string_equal(strv_get_env(&env, "http_proxy"), "http://iterion:t@127.0.0.1:4711");
 	assert_null(strchr(strv_get_env(&env, "NO_PROXY"), '*'));
 }
@@ -49,11 +49,11 @@ static void test_another_host(void **state)
 	auto_strv env = {0}, six = {0};
 
 	(void)state;
-	proxy_env_add(&env, "host.docker.internal", 4711, "t0ken");
+	proxy_env_add(&env, "host.docker.internal", 4711, "t0ken", false);
 	assert_string_equal(strv_get_env(&env, "https_proxy"), "http://iterion:t0ken@host.docker.internal:4711");
 	assert_non_null(strstr(strv_get_env(&env, "JAVA_TOOL_OPTIONS"), "-Dhttps.proxyHost=host.docker.internal "));
 	assert_null(strv_get_env(&env, "GIT_SSH_COMMAND"));
-	proxy_env_add(&six, "2001:db8::1", 1, "t");
+	proxy_env_add(&six, "2001:db8::1", 1, "t", false);
 	assert_string_equal(strv_get_env(&six, "HTTP_PROXY"), "http://iterion:t@[2001:db8::1]:1");
 }
 
@@ -64,7 +64,7 @@ static void test_what_is_set_stays(void **state)
 	(void)state;
 	strv_add(&env, "NO_PROXY=mine");
 	strv_add(&env, "GIT_SSH_COMMAND=ssh -v");
-	proxy_env_add(&env, NULL, 1, "t");
+	proxy_env_add(&env, NULL, 1, "t", true);
 	assert_string_equal(strv_get_env(&env, "NO_PROXY"), "mine");
 	assert_string_equal(strv_get_env(&env, "GIT_SSH_COMMAND"), "ssh -v");
 }
@@ -75,7 +75,7 @@ static void test_no_token_where_it_is_printed(void **state)
 	auto_strv env = {0};
 
 	(void)state;
-	proxy_env_add(&env, NULL, 1, "s3cret");
+	proxy_env_add(&env, NULL, 1, "s3cret", true);
 	assert_null(strstr(strv_get_env(&env, "JAVA_TOOL_OPTIONS"), "s3cret"));
 }
 

@@ -1,0 +1,32 @@
+/* Listening on the loopback of a container that has no guest, from outside. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+struct container_engine;
+struct enter;
+struct err;
+
+/* Whether this process may enter the containers of the engine, were they on this machine. */
+bool enter_may(const struct container_engine *en);
+
+struct enter_params {
+	pid_t pid;	    /* of the container's first process, by the engine's word */
+	const char *marker; /* a folder of this machine … */
+	const char *inside; /* … and where the container has it, which proves that it is that process */
+	uint16_t port;
+	/* Once, later: the listening sockets, the callee's; or n 0 and why there are none. */
+	void (*done)(void *arg, const int *fds, size_t n, const struct err *e);
+	void *arg;
+};
+
+/* Everything is borrowed during the call. Returns 0, or -errno and done is never called. */
+int enter_start(uv_loop_t *loop, const struct enter_params *p, struct enter **ret, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* Ends it at once; done follows with an error. */
+void enter_cancel(struct enter *n);

@@ -1,0 +1,67 @@
+"""A policy where iterion's program cannot run in the container and its network may be entered from outside: by root, and
+by the owner of podman's namespaces. It is enforced as ever."""
+import os
+
+import pytest
+
+import engines
+from conftest import make_user, of_type, settle
+from without_guest import RESOLVE, policy, start_waiting, wget
+
+
+@pytest.fixture(params=['docker', 'rootless', 'podman'])
+def entered(request, place_of, no_guest, ordinary_account, base, programs):
+    """Where the network of a container may be entered from outside: by root, and by the owner of podman's namespaces."""
+    with place_of(request.param) as place:
+        if request.param == 'docker':
+            place.user = settle(make_user('root', ordinary_account, base, programs), place.user.world, place.engine)
+        place.user.env.update(no_guest)
+        yield place
+
+
+def test_policy_is_enforced_from_outside(entered):
+    """An empty network, in which only the proxy's sockets were opened."""
+    past = 'unset http_proxy; ' + wget(engines.METADATA, entered.port) + '; exit 0'
+    entered.run(wget('good.test', entered.port), wget('evil.test', entered.port) + '; exit 0', past,
+                'echo $http_proxy; echo $GIT_SSH_COMMAND; busybox ip -o link | busybox grep -vc LOOPBACK; exit 0',
+                flags=RESOLVE, block=policy(entered), env={'ITERION_NETWORK_ENFORCEMENT': 'required'})
+    out = entered.outputs()
+    assert out['t0'] == 'hello from /x\n' and '403' in out['t1'] and 'hello' not in out['t2']
+    proxy, ssh, others = out['t3'].split('\n')[:3]
+    assert proxy.endswith('@127.0.0.1:47128') and ssh == '' and others == '0'
+    events = entered.user.events()
+    assert of_type(events, 'sandbox_started')[0]['network']['enforcement'] == 'namespace'
+    assert [w['code'] for w in of_type(events, 'sandbox_warning')] == ['no_guest']
+    assert entered.user.world.listeners(47128) == []
+    assert sorted(os.listdir(entered.user.workspace)) == ['main.bot']
+
+
+def test_policy_is_enforced_until_the_end(entered):
+    """Killed in the middle, iterion leaves no proxy, and its container no network."""
+    p, _ = start_waiting(entered)
+    container = entered.engine.names('label=iterion.io/managed=true')
+    children = [int(pid) for pid in os.listdir('/proc') if pid.isdigit() and parent_of(pid) == p.pid]
+    assert children
+    p.kill()
+    p.communicate()
+    engines.until(lambda: not any(os.path.exists(f'/proc/{pid}') and state_of(pid) != 'Z' for pid in children),
+                  'the processes of iterion have ended')
+    assert container and entered.engine.run('exec', container[0], 'wget', '-q', '-O', '-',
+                                            f'http://{engines.METADATA}:{entered.port}/x').returncode != 0
+    entered.user.ok('sandbox', 'gc')
+
+
+def stat_of(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='ascii', errors='replace') as f:
+            return f.read().rsplit(')', 1)[1].split()
+    except OSError:
+        return ['Z', '0']
+
+
+def parent_of(pid):
+    return int(stat_of(pid)[1])
+
+
+def state_of(pid):
+    return stat_of(pid)[0]
