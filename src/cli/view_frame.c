@@ -261,7 +261,9 @@ static void node_line(const struct view *v, const struct view_node *n, const cha
 	char text[SHORT_TEXT];
 	bool open = n->state == VIEW_RUNNING || n->state == VIEW_WAITING;
 
-	put_column(&l, STYLE_PLAIN, name, name_columns);
+	auto_buf short_name = BUF_INIT(LINE_MAX_BYTES);
+	(void)name_fit(&short_name, name, name_columns);
+	put_column(&l, STYLE_PLAIN, buf_str(&short_name), name_columns);
 	put_column(&l, states[n->state].style, states[n->state].word, STATE_COLUMNS);
 	clock_text(text, n->took_ms + (open ? since(n->begun_ms, v->ended_ms ? v->ended_ms : now_ms) : 0));
 	put_column(&l, STYLE_PLAIN, text, TIME_COLUMNS);

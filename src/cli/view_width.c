@@ -170,3 +170,26 @@ size_t text_fit(struct buf *to, const char *s, size_t columns)
 	(void)buf_add(to, s, (size_t)(end - s));
 	return used;
 }
+
+size_t name_fit(struct buf *to, const char *s, size_t columns)
+{
+	size_t tail = columns / 3, head = columns - MIN(columns, tail + 1), left = text_columns(s), used = 0;
+	const char *rest = s;
+
+	if (left <= columns || tail == 0)
+		return text_fit(to, s, columns);
+	while (left > tail) {
+		const char *from = rest;
+		size_t n = char_columns(next_char(&rest));
+		left -= n;
+		if (used + n <= head) {
+			(void)buf_add(to, from, (size_t)(rest - from));
+			used += n;
+		} else {
+			head = used;
+		}
+	}
+	(void)buf_puts(to, "…");
+	(void)buf_puts(to, rest);
+	return used + 1 + left;
+}

@@ -14,3 +14,6 @@ size_t text_columns(const char *s);
 
 /* Appends as much of s as fits into so many columns; what is cut ends in "…". Returns the columns used. */
 size_t text_fit(struct buf *to, const char *s, size_t columns);
+
+/* The same for a name: what is cut keeps its end, too, in which names that begin alike differ. */
+size_t name_fit(struct buf *to, const char *s, size_t columns);

@@ -71,6 +71,30 @@ static void fits(void **state)
 	}
 }
 
+static void names_keep_their_ends(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t columns;
+		const char *want;
+	} cases[] = {
+		{"review_of_part_12", 17, "review_of_part_12"},
+		{"review_of_part_12", 12, "review_…t_12"},
+		{"review_of_part_12", 3, "r…2"},
+		{"review_of_part_12", 2, "r…"},
+		{"review_of_part_12", 0, ""},
+		{"review_of_part ×12", 12, "review_… ×12"},
+		{"漢字漢字漢字", 9, "漢字…字"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_buf b = BUF_INIT(100);
+		assert_int_equal(name_fit(&b, cases[i].name, cases[i].columns), text_columns(cases[i].want));
+		assert_string_equal(buf_str(&b), cases[i].want);
+	}
+}
+
 /* An event of the time START + ms. */
 static void feed(struct view *v, uint64_t ms, const char *type, const char *branch, const char *node, const char *data)
 {
@@ -404,10 +428,11 @@ static void messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(widths),   cmocka_unit_test(fits),	     cmocka_unit_test(a_run),
-		cmocka_unit_test(branches), cmocka_unit_test(crowded),	     cmocka_unit_test(every_size),
-		cmocka_unit_test(hostile),  cmocka_unit_test(endless),	     cmocka_unit_test(drawing),
-		cmocka_unit_test(messages), cmocka_unit_test(own_sandboxes), cmocka_unit_test(worktree),
+		cmocka_unit_test(widths),     cmocka_unit_test(fits),	  cmocka_unit_test(names_keep_their_ends),
+		cmocka_unit_test(a_run),      cmocka_unit_test(branches), cmocka_unit_test(crowded),
+		cmocka_unit_test(every_size), cmocka_unit_test(hostile),  cmocka_unit_test(endless),
+		cmocka_unit_test(drawing),    cmocka_unit_test(messages), cmocka_unit_test(own_sandboxes),
+		cmocka_unit_test(worktree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
