@@ -1,6 +1,7 @@
 """Engines that are reached by TCP: on this machine, and on another one, which is a world of its own here."""
 import json
 import os
+import sys
 
 import pytest
 
@@ -94,6 +95,38 @@ def test_remote_engine_and_policy(far):
                                     env={'ITERION_PROXY_LISTEN': OURS}).stdout)
     network = next(c for c in asked['checks'] if c['id'] == 'network_allowlist')
     assert network['status'] == 'warn' and 'not held back' in network['detail'] and network['remedy']
+
+
+FORWARD = '''
+import asyncio, sys
+here, there, port = sys.argv[1:]
+async def pump(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.close()
+async def forward(reader, writer):
+    other_reader, other_writer = await asyncio.open_connection(there, int(port))
+    await asyncio.gather(pump(reader, other_writer), pump(other_reader, writer))
+async def main():
+    server = await asyncio.start_server(forward, here, int(port))
+    print('ready', flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+'''
+
+
+def test_way_that_the_user_made(far):
+    """To the bridge over there, which leads here."""
+    there = far.engine.world
+    way = there.start([sys.executable, '-c', FORWARD, BRIDGE, OURS, '4128'], 'way.log')
+    try:
+        assert way.stdout.readline() == b'ready\n', engines.tail(there.path('way.log'))
+        far.run('echo $http_proxy; ' + wget('good.test', far.port), flags=RESOLVE, block=policy(far),
+                env={'ITERION_PROXY_LISTEN': f'{OURS}:4128', 'ITERION_PROXY_ADVERTISE': f'{BRIDGE}:4128'})
+    finally:
+        way.terminate()
+    proxy, answer = far.outputs()['t0'].split('\n')[:2]
+    assert proxy.endswith(f'@{BRIDGE}:4128') and answer == 'hello from /x'
 
 
 def test_remote_engine_that_looks_local(far, docker):
