@@ -261,6 +261,16 @@ static void sandbox_stopped(const struct shown *s, const json_t *ev)
 	out_printf(")");
 }
 
+static void attachments_copying(const struct shown *s, const json_t *ev)
+{
+	(void)ev;
+	out_printf("attachments: copying ");
+	print_member(s, "files", 0);
+	out_printf(" files, ");
+	print_member(s, "bytes", 0);
+	out_printf(" bytes");
+}
+
 static void worktree_created(const struct shown *s, const json_t *ev)
 {
 	(void)ev;
@@ -495,6 +505,7 @@ static const struct {
 	{"network_summary", false, network_summary},
 	{"budget_warning", true, budget},
 	{"mcp_server_failed", true, sandbox_warning},
+	{"attachments_copying", true, attachments_copying},
 	{"worktree_created", true, worktree_created},
 	{"worktree_merged", true, worktree_merged},
 	{"worktree_kept", true, worktree_kept},

@@ -1,7 +1,8 @@
 /* Files that a run is given.
  *
  * They are opened once, before anything is made: what was looked at through the descriptor (a regular file, its kind)
- * is what the store copies into the run's folder, and no name is resolved twice. From then on the run knows its own
+ * is what the store copies into the run's folder, beside the loop, since it may be much, and no name is resolved twice.
+ * From then on the run knows its own
  * copies only; run.json says what they are, so that a run which goes on has them again. Inside a sandbox their folder
  * is mounted read-only; the path that a template sees is the one that is right for the node that sees it. */
 #include "attachment.h"
@@ -56,6 +57,8 @@ static int open_file(const char *name, const char *path, int *ret, struct err *e
 	struct stat st = {0};
 	int errnum = fd < 0 || fstat(fd, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
 
+	if (!errnum && S_ISREG(st.st_mode) && (unsigned long long)st.st_size > STORE_ATTACHMENT_MAX)
+		return unusable(name, EFBIG, path, e);
 	if (!errnum && S_ISREG(st.st_mode)) {
 		*ret = TAKE_FD(fd);
 		return 0;
@@ -194,6 +197,61 @@ void attachments_done(struct attachments *l)
 	*l = (struct attachments){0};
 }
 
+/* Together; what a file is now may not be what is copied. */
+static unsigned long long bytes_of(const struct attachments *l)
+{
+	unsigned long long sum = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < l->n; i++)
+		sum += fstat(l->v[i].fd, &st) == 0 && st.st_size > 0 ? (unsigned long long)st.st_size : 0;
+	return sum;
+}
+
+static void copy_work(uv_work_t *w)
+{
+	const struct engine *en = w->data;
+
+	store_attach_work(en->attach);
+}
+
+static void not_copied(struct engine *en, struct err *e)
+{
+	err_hint(e, "check the file, and the free space on the file system of the store");
+	engine_end(en, RUN_FAILED, e, NULL);
+}
+
+static void copy_done(uv_work_t *w, int status)
+{
+	struct engine *en = w->data;
+	struct err e = ERR_INIT;
+
+	(void)status;
+	int r = store_attach_end(TAKE_PTR(en->attach), &e);
+	attachments_done(&en->given);
+	if (r < 0)
+		not_copied(en, &e);
+	else if (en->phase == PHASE_STARTING)
+		engine_go_on(en);
+	engine_check_end(en);
+}
+
+void attachments_copy(struct engine *en)
+{
+	struct err e = ERR_INIT;
+	json_t *d = json_object();
+
+	json_put_int(d, "files", (long long)en->given.n);
+	json_put_int(d, "bytes", (long long)bytes_of(&en->given));
+	engine_emit(en, "attachments_copying", NULL, NULL, d);
+	if (store_attach_begin(en->run, en->given.v, en->given.n, &en->attach, &e) < 0) {
+		not_copied(en, &e);
+		return;
+	}
+	en->attach_work.data = en;
+	(void)uv_queue_work(en->p.loop, &en->attach_work, copy_work, copy_done);
+}
+
 static const json_t *noted(const struct engine *en)
 {
 	return en->run ? json_object_get(store_run_record(en->run), "attachments") : NULL;
@@ -211,8 +269,10 @@ static int check_copy(const struct engine *en, const char *name, const json_t *a
 	auto_free char *path = xasprintf("%s/attachments/%s", store_run_dir(en->run), is_plain(file) ? file : "");
 	struct stat st;
 
-	if (is_plain(file) && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_size == json_integer_value(json_object_get(a, "size")))
+	const json_t *size = json_object_get(a, "size");
+
+	if (is_plain(file) && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && json_is_integer(size) &&
+	    st.st_size == json_integer_value(size))
 		return 0;
 	int r = err_set(e, ERR_INPUT, ESTALE, "attachment %.80s: the run's copy is gone or has changed", name);
 	err_hint(e, "start a new run with `iterion run`; %s was the copy", path);

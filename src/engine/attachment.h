@@ -22,6 +22,10 @@ int attachments_open(const struct engine_params *p, struct attachments *ret, str
 	__attribute__((warn_unused_result));
 void attachments_done(struct attachments *a);
 
+/* Copies them into the run's folder while the loop goes on, and calls engine_go_on from it then; when they cannot be
+ * copied the run ends. There is at least one. */
+void attachments_copy(struct engine *en);
+
 /* For a run that goes on: whether it still has what it was given, and what the workflow wants. 0 or -errno. */
 int attachments_resume(const struct engine *en, struct err *e) __attribute__((warn_unused_result));
 

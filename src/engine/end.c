@@ -9,6 +9,7 @@
 #include "kinds.h"
 #include "place.h"
 #include "recovery.h"
+#include <store/run_files.h>
 #include "state.h"
 
 #include <backend/run.h>
@@ -27,6 +28,8 @@ void engine_end(struct engine *en, enum run_status status, const struct err *e, 
 	en->phase = PHASE_ENDING;
 	en->outcome = (struct outcome){.status = status, .err = e ? *e : ERR_INIT, .node = node};
 	activity_cancel_all(en, NODE_CANCEL_TERM);
+	if (en->attach)
+		store_attach_stop(en->attach);
 	engine_wake(en);
 }
 
@@ -117,7 +120,8 @@ void engine_check_end(struct engine *en)
 			on_shared_stopped(en);
 		return;
 	}
-	if (en->phase == PHASE_STOPPING && !en->shared && places_stopped(en) && !en->syncing && run_tree_settled(en)) {
+	if (en->phase == PHASE_STOPPING && !en->shared && places_stopped(en) && !en->syncing && !en->attach &&
+	    run_tree_settled(en)) {
 		en->phase = PHASE_ENDED;
 		finish(en);
 	}

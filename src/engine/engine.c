@@ -2,9 +2,9 @@
  *
  * engine_new checks everything that needs no store. engine_run makes the run's folder first, because a sandbox covers
  * the store and shows a part of it, so both must be there; then the sessions, which fork what they need while this
- * process is small; while they set themselves up, run_started is recorded. The first node runs when the last sandbox is
- * up. Everything after that happens in callbacks on the caller's loop: nodes in step.c, the way between them in edge.c,
- * branch.c and group.c, the end in end.c. */
+ * process is small; while they set themselves up, run_started is recorded, and what the run is given is copied. The
+ * first node runs when the last sandbox is up. Everything after that happens in callbacks on the caller's loop: nodes
+ * in step.c, the way between them in edge.c, branch.c and group.c, the end in end.c. */
 #include "branch.h"
 #include "budget.h"
 #include "place.h"
@@ -236,10 +236,8 @@ static int create_run(struct engine *en, struct err *e)
 		.attachments = en->given.v,
 		.n_attachments = en->given.n,
 	};
-	int r = store_run_create(&sp, &en->run, e);
 
-	attachments_done(&en->given);
-	return r;
+	return store_run_create(&sp, &en->run, e);
 }
 
 static void on_shared_event(void *arg, const char *type, json_t *data)
@@ -285,6 +283,14 @@ void engine_go(struct engine *en)
 	go(en, r, &failed);
 }
 
+void engine_go_on(struct engine *en)
+{
+	if (en->tree)
+		run_tree_begin(en);
+	else
+		go(en, 0, NULL);
+}
+
 int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 {
 	struct err failed = ERR_INIT;
@@ -303,10 +309,12 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 	else
 		emit_run_started(en);
 	flush_early(en);
-	if (en->tree)
-		run_tree_begin(en);
-	else
+	if (r < 0)
 		go(en, r, &failed);
+	else if (en->given.n)
+		attachments_copy(en);
+	else
+		engine_go_on(en);
 	return 0;
 }
 

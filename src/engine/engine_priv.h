@@ -75,10 +75,12 @@ struct engine {
 
 	struct place *places; /* the run's own first */
 	size_t n_places;
-	struct attachments given; /* until they are copied */
-	char *attachments_dir;	  /* NULL: none */
-	struct run_tree *tree;	  /* worktree_run.c; NULL: nodes work in the workspace itself */
-	json_t *early;		  /* sandbox events that came before run_started */
+	struct attachments given;    /* until they are copied */
+	char *attachments_dir;	     /* NULL: none */
+	uv_work_t attach_work;	     /* that copies them */
+	struct store_attach *attach; /* NULL: nothing is being copied */
+	struct run_tree *tree;	     /* worktree_run.c; NULL: nodes work in the workspace itself */
+	json_t *early;		     /* sandbox events that came before run_started */
 
 	json_t *vars;		  /* name → value */
 	json_t *artifacts;	  /* name → value */
@@ -131,6 +133,8 @@ struct engine {
 void engine_wake(struct engine *en);
 /* Makes the places and starts them: what is left to do once the workspace is there. */
 void engine_go(struct engine *en);
+/* What a new run was given is there: the workspace is next. */
+void engine_go_on(struct engine *en);
 /* Everything has stopped and is written: closes the handles, and then calls done. */
 void engine_close(struct engine *en);
 

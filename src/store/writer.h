@@ -41,7 +41,7 @@ void record_digest(char ret[SHA256_HEX_SIZE], struct sha256_ctx *sum);
 
 /* --- attach.c --- */
 
-/* Copies what the run is given, and notes it in the record. 0 or -errno. */
+/* Makes the folder for what the run is given, and notes in the record what that is. 0 or -errno. */
 int record_attach(struct store_run *r, const struct store_attachment *v, size_t count, struct err *e)
 	__attribute__((warn_unused_result));
 

@@ -1,6 +1,8 @@
 """Files that a run is given: what of them a node sees, that they are the run's own copies, and what is refused."""
 import hashlib
+import json
 import os
+import signal
 import time
 
 import pytest
@@ -144,3 +146,41 @@ def test_a_large_one_takes_no_memory(me):
     p.communicate()
     assert p.returncode == 0 and output(me.events(), 't0') == f'{size}\n'
     assert 0 < peak < 48 * 1024, f'{peak} KiB'
+
+
+def sparse(user, name, size):
+    path = user.file(name, 'x')
+    with open(path, 'r+b') as f:
+        f.truncate(size)
+    return path
+
+
+@pytest.mark.parametrize('worktree', ['none', 'auto'])
+def test_cancelled_while_a_large_file_is_copied(me, worktree):
+    """The run is heard of at once, ends at once, and leaves no half of a file."""
+    me.popen('sh', '-c', 'git init -q -b main . && git -c user.name=A -c user.email=a@b commit -qm x --allow-empty').wait()
+    large = sparse(me, os.path.join(me.base, 'large'), 4 << 30)
+    me.file('spec.md', 'x')
+    me.file('main.bot', workflow('echo ran').replace('workflow w:\n', f'workflow w:\n  worktree: {worktree}\n'))
+    run = me.start('run', 'main.bot', '--json', '--sandbox-driver', 'noop', '--attachment', 'spec=spec.md', '--attachment',
+                   f'any={large}')
+    kinds = []
+    for line in run.stdout:
+        event = json.loads(line)
+        kinds.append(event['type'])
+        if event['type'] == 'attachments_copying':
+            assert event['data'] == {'files': 2, 'bytes': (4 << 30) + 1}
+            run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 130
+    assert kinds[-1] == 'run_cancelled' and 'node_started' not in kinds
+    store = os.path.join(me.store, 'runs', me.runs()[0])
+    assert 'any' not in os.listdir(os.path.join(store, 'attachments'))
+    me.fails('resume', '--last', code=2, says="the run's copy is gone or has changed")
+
+
+def test_too_large(me):
+    sparse(me, 'large', (4 << 30) + 1)
+    me.file('spec.md', 'x')
+    me.file('main.bot', workflow('true'))
+    me.fails('run', 'main.bot', '--attachment', 'spec=spec.md', '--attachment', 'any=large', says='File too large')
+    assert me.runs() == []

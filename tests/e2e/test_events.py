@@ -48,7 +48,7 @@ TABLE = {
 ELSEWHERE = ('llm_request llm_step_finished llm_retry llm_compacted tool_started tool_called delegate_started '
              'delegate_finished delegate_error delegate_retry sandbox_user_remap sandbox_uid_mismatch_warning '
              'sandbox_build_started sandbox_build_finished sandbox_build_failed sandbox_claw_routed_via_runner '
-             'sandbox_pull_progress sandbox_warning').split()
+             'sandbox_pull_progress sandbox_warning attachments_copying claw_resumed').split()
 
 
 def check(events):

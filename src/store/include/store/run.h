@@ -38,7 +38,7 @@ struct store_run_params {
 	json_t *inputs;	 /* borrowed: the values of the vars */
 	json_t *sandbox; /* borrowed: what resume must know of the sandbox; NULL: nothing */
 	json_t *options; /* borrowed: and of the command line; NULL: nothing */
-	/* run.json's "attachments": {name: {file, mime, size, sha256}} */
+	/* run.json's "attachments": {name: {file, mime, size, sha256}}; store_attach_begin (run_files.h) copies them */
 	const struct store_attachment *attachments;
 	size_t n_attachments;
 };
