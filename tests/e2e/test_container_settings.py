@@ -48,6 +48,12 @@ def test_limits(place_of):
         place.user.file('spawn.sh', 'i=0; while [ $i -lt 80 ]; do sleep 2 & i=$((i+1)); done; wait\n')
         p = place.run('sh spawn.sh 2>&1 | grep -c -i fork', block=place.block('limits:', '  pids: 40'))
         assert int(place.outputs()['t0']) > 0, p.stderr
+        # What was reached is said in the native driver's words.
+        p = place.run('sh spawn.sh', block=place.block('limits:', '  pids: 40'), code=1)
+        assert 'the sandbox reached its limit of 40 processes' in p.stderr
+        p = place.run('head -c 300m /dev/zero | tail -c 200m | wc -c; exit 3', block=place.block('limits:', '  memory: "64m"'),
+                      code=1)
+        assert 'the sandbox reached its memory limit of 64 MiB' in p.stderr
 
 
 @pytest.mark.parametrize('who, ids', [('4321', '4321 0'), ('worker', '1234 1234'), ('1234:5678', '1234 5678')])

@@ -187,7 +187,9 @@ static int exec_container(struct sandbox *s, const struct exec_opts *o, exec_don
 
 	if (c->over || !c->ready)
 		return err_set(e, ERR_SANDBOX, ESHUTDOWN, "start %s: the sandbox has ended", o->argv[0]);
-	return c->channel ? channel_exec(c->channel, o, done, arg, ret, e) : engine_exec_start(c, o, done, arg, ret, e);
+	return !c->channel     ? engine_exec_start(c, o, done, arg, ret, e)
+	       : c->counters.n ? limited_exec(c->channel, &c->counters, &c->p->spec->limits, o, done, arg, ret, e)
+			       : channel_exec(c->channel, o, done, arg, ret, e);
 }
 
 /* In the container's own devpts, so that the terminal has a name there; without a guest the engine makes one inside and
@@ -241,6 +243,7 @@ static void free_container(struct sandbox *s)
 		close_quietly(c->listeners[i]);
 	close_quietly(c->env_fd);
 	close_quietly(c->terminals);
+	limit_counters_close(&c->counters);
 	pull_count_done(&c->pull);
 	free(c->base.image_digest);
 	free(c->base.proxy_host);

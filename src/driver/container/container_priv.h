@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../channel.h"
+#include "../limited.h"
 #include "../ops.h"
 #include "cli.h"
 #include "engine.h"
@@ -38,10 +39,11 @@ struct container {
 	struct proxy_place place; /* with it: where the proxy is to listen */
 	struct reach *reach;	  /* while a container without guest is asked what it has */
 	int env_fd;
-	int terminals;	 /* the container's /dev/pts, -1: none yet */
-	unsigned busy;	 /* programs and sockets that the loop has not let go of */
-	bool step_makes; /* the step is the one that makes the container: it must not be cut off */
-	bool made;	 /* there may be a container */
+	int terminals;			/* the container's /dev/pts, -1: none yet */
+	struct limit_counters counters; /* with limits: of the container's cgroup, when it can be read */
+	unsigned busy;			/* programs and sockets that the loop has not let go of */
+	bool step_makes;		/* the step is the one that makes the container: it must not be cut off */
+	bool made;			/* there may be a container */
 	bool removing;
 	bool pulled;	  /* or built: what the engine does not have now cannot be had */
 	bool looked;	  /* all is known of the image */

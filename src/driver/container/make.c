@@ -14,7 +14,6 @@
 #include "args.h"
 #include "container_priv.h"
 #include "control.h"
-#include "enter.h"
 #include "labels.h"
 #include "leftovers.h"
 #include "reach.h"
@@ -35,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ static int offer_policy(struct container *c, const char *why, struct err *e)
 
 int container_without_guest(struct container *c, const char *why, struct err *e)
 {
-	c->enters = c->p->enforce_network && enter_may(c->engine) && !engine_is_remote(c->engine);
+	c->enters = c->p->enforce_network && engine_is_own(c->engine) && !engine_is_remote(c->engine);
 	int r = c->p->enforce_network && !c->enters ? offer_policy(c, why, e) : 0;
 
 	if (r < 0)
@@ -154,6 +154,18 @@ static void check_user(const struct container *c, unsigned uid)
 	container_emit(c, "sandbox_uid_mismatch_warning", d);
 }
 
+/* The guest is PID 1 of the container, so its cgroup is the container's. Where the engine is in another place than it
+ * seems, there is no such process, and nothing is counted. */
+static void count_limits(struct container *c, int fd)
+{
+	const struct sandbox_limits *l = &c->p->spec->limits;
+	struct ucred who = {0};
+	socklen_t len = sizeof who;
+
+	if ((l->memory || l->pids) && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0)
+		limit_counters_open(who.pid, &c->counters);
+}
+
 static void on_connected(void *arg, int fd, unsigned uid)
 {
 	struct container *c = arg;
@@ -173,6 +185,7 @@ static void on_connected(void *arg, int fd, unsigned uid)
 	}
 	container_close_control(c);
 	check_user(c, uid);
+	count_limits(c, fd);
 	c->channel = channel_new(fd, &cfg);
 	if (channel_attach(c->channel, c->loop, &cb, &e) < 0)
 		container_lost(c, &e);

@@ -148,13 +148,25 @@ static int read_text(const char *path, struct buf *to)
 	return fd < 0 ? -errno : fd_read_all(fd, to);
 }
 
-int cgroup_find(const char *controller, struct cgroup_at *ret)
+static int find(const char *own_file, const char *controller, struct cgroup_at *ret)
 {
 	auto_buf mounts = BUF_INIT(TEXT_LIMIT);
 	auto_buf own = BUF_INIT(TEXT_LIMIT);
 
 	int r = read_text("/proc/self/mountinfo", &mounts);
 	if (r == 0)
-		r = read_text("/proc/self/cgroup", &own);
+		r = read_text(own_file, &own);
 	return r < 0 ? r : cgroup_locate(buf_str(&mounts), buf_str(&own), controller, ret);
+}
+
+int cgroup_find(const char *controller, struct cgroup_at *ret)
+{
+	return find("/proc/self/cgroup", controller, ret);
+}
+
+int cgroup_find_of(pid_t pid, const char *controller, struct cgroup_at *ret)
+{
+	auto_free char *file = xasprintf("/proc/%d/cgroup", (int)pid);
+
+	return find(file, controller, ret);
 }

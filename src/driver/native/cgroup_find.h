@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 struct cgroup_at {
 	char *top; /* the highest folder of the hierarchy that can be seen: a mount point */
@@ -16,5 +17,6 @@ void cgroup_at_done(struct cgroup_at *at);
 int cgroup_locate(const char *mountinfo, const char *own, const char *controller, struct cgroup_at *ret)
 	__attribute__((warn_unused_result));
 
-/* The same with the texts of this process. */
+/* The same with the texts of this process, and for another one, in the hierarchies as this process sees them. */
 int cgroup_find(const char *controller, struct cgroup_at *ret) __attribute__((warn_unused_result));
+int cgroup_find_of(pid_t pid, const char *controller, struct cgroup_at *ret) __attribute__((warn_unused_result));

@@ -8,6 +8,7 @@
  * cgroups is mounted there and none can be. An end for want of memory is one program's, not the sandbox's (no
  * memory.oom.group): it shall not take the other nodes with it. */
 #include "hold.h"
+#include "../limited.h"
 #include "cgroup.h"
 #include "cgroup_find.h"
 #include "hold_choose.h"
@@ -235,15 +236,13 @@ void hold_warnings(const struct hold *h, void (*warn)(void *arg, const char *mes
 	}
 }
 
-struct limit_hits hold_hits(const struct hold *h)
+void hold_counters(const struct hold *h, struct limit_counters *ret)
 {
-	struct limit_hits hits = {0};
-
+	*ret = (struct limit_counters){0};
 	for (size_t i = 0; i < h->n; i++)
-		cgroup_hits(h->groups[i].dir, &hits);
+		ret->dirs[ret->n++] = h->groups[i].dir;
 	if (h->unit_dir >= 0)
-		cgroup_hits(h->unit_dir, &hits);
-	return hits;
+		ret->dirs[ret->n++] = h->unit_dir;
 }
 
 void hold_free(struct hold *h)

@@ -9,6 +9,7 @@
 
 struct err;
 struct hold;
+struct limit_counters;
 
 /* Chooses who holds them and makes the cgroups; what cannot be held so is left to the process itself, with a warning.
  * NULL when no limit is asked for: then nothing is looked at. */
@@ -27,8 +28,8 @@ void hold_entered(struct hold *h);
 /* One message for each limit that is weaker than it was asked for; after hold_entered. */
 void hold_warnings(const struct hold *h, void (*warn)(void *arg, const char *message), void *arg);
 
-/* What the kernel counted so far. */
-struct limit_hits hold_hits(const struct hold *h);
+/* Where the kernel counts; the folders stay the hold's. Of a unit only after hold_entered. */
+void hold_counters(const struct hold *h, struct limit_counters *ret);
 
 /* Removes the cgroups, which are empty by now. NULL is accepted. */
 void hold_free(struct hold *h);

@@ -5,6 +5,7 @@
  * so. With limits (hold.c) its cgroups are removed when it is freed: nothing runs in them by then. */
 #include "../channel.h"
 #include "../guest_path.h"
+#include "../limited.h"
 #include "../ops.h"
 #include "child.h"
 #include "hold.h"
@@ -38,6 +39,7 @@ struct native {
 	int terminals; /* the sandbox's /dev/pts, -1: none yet */
 	struct sandbox_limits limits;
 	struct hold *hold; /* NULL: no limits */
+	struct limit_counters counters;
 	uv_poll_t exit;
 	bool watching;
 	bool attached;	   /* the channel is the loop's */
@@ -58,31 +60,6 @@ static void kill_init(const struct native *n)
 		(void)kill(n->pid, SIGKILL);
 }
 
-/* What of the limits was reached since then. */
-static void add_hits(const struct native *n, const struct limit_hits *since, struct exec_status *st)
-{
-	struct limit_hits now = hold_hits(n->hold);
-
-	st->memory_limit = now.memory > since->memory ? n->limits.memory : 0;
-	st->pids_limit = now.pids > since->pids ? n->limits.pids : 0;
-}
-
-/* Memory that was out explains the end of a sandbox better than what was seen of it. */
-static void explain_by_memory(const struct native *n, struct err *e)
-{
-	const struct limit_hits none = {0};
-	struct exec_status st = {.end = EXEC_LOST};
-
-	if (!n->hold)
-		return;
-	add_hits(n, &none, &st);
-	if (st.memory_limit == 0)
-		return;
-	(void)err_set(e, ERR_SANDBOX, ENOMEM, "the sandbox's init was killed");
-	st.pids_limit = 0;
-	limits_explain(&st, e);
-}
-
 /* The last word, at most once, and not for an end that was asked for. */
 static void report_lost(struct native *n, const struct err *e)
 {
@@ -91,7 +68,8 @@ static void report_lost(struct native *n, const struct err *e)
 	n->lost = true;
 	n->why = *e;
 	/* Before the reaping, after which the cgroup is removed. */
-	explain_by_memory(n, &n->why);
+	if (n->hold)
+		limited_explain_end(&n->counters, &n->limits, &n->why);
 	kill_init(n);
 	n->cb.on_lost(n->cb.arg, &n->why);
 }
@@ -114,6 +92,7 @@ static void on_channel_ready(void *arg, int terminals, const int *listeners, siz
 	n->terminals = terminals;
 	if (n->hold) {
 		hold_entered(n->hold);
+		hold_counters(n->hold, &n->counters);
 		hold_warnings(n->hold, warn, n);
 	}
 	n->cb.on_ready(n->cb.arg, listeners, count);
@@ -180,41 +159,13 @@ static int start(struct sandbox *s, uv_loop_t *loop, const struct sandbox_callba
 	return r;
 }
 
-/* A program in a sandbox with limits. */
-struct limited {
-	const struct native *native;
-	struct limit_hits before;
-	exec_done_cb done;
-	void *arg;
-};
-
-static void on_limited_done(void *arg, const struct exec_status *st)
-{
-	auto_free struct limited *l = arg;
-	struct exec_status told = *st;
-
-	/* A sandbox that is lost tells by itself, and may have no cgroup any more. */
-	if (st->end != EXEC_LOST)
-		add_hits(l->native, &l->before, &told);
-	/* What counts without a cgroup leaves no trace but this. */
-	if (st->end == EXEC_NOT_FOUND && st->code == EAGAIN)
-		told.pids_limit = l->native->limits.pids;
-	l->done(l->arg, &told);
-}
-
 static int exec_native(struct sandbox *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
 		       struct err *e)
 {
 	const struct native *n = (struct native *)s;
 
-	if (!n->hold)
-		return channel_exec(n->channel, o, done, arg, ret, e);
-	struct limited *l = xmalloc(sizeof *l);
-	*l = (struct limited){.native = n, .before = hold_hits(n->hold), .done = done, .arg = arg};
-	int r = channel_exec(n->channel, o, on_limited_done, l, ret, e);
-	if (r < 0)
-		free(l);
-	return r;
+	return n->hold ? limited_exec(n->channel, &n->counters, &n->limits, o, done, arg, ret, e)
+		       : channel_exec(n->channel, o, done, arg, ret, e);
 }
 
 static void on_channel_freed(void *arg)
@@ -322,6 +273,8 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 	n->terminals = -1;
 	n->limits = p->spec->limits;
 	n->hold = hold_new(&n->limits, p->run_id, !child_is_privileged());
+	if (n->hold)
+		hold_counters(n->hold, &n->counters);
 	const struct child_params child = {
 		.plan = plan,
 		.hold = n->hold,
