@@ -128,7 +128,7 @@ def test_a_run_with_everything(me):
     me.ok('run', 'main.bot', '--sandbox-driver', 'noop', code=1)
     seen |= check(me.events())
     for sig, code in ((signal.SIGTERM, 143), (signal.SIGKILL, -9)):
-        me.file('main.bot', 'tool a:\n  command: `true`\n\ntool b:\n  command: `touch ready; [ -e go ] || sleep 1000`\n\n'
+        me.file('main.bot', 'tool a:\n  command: `true`\n\ntool b:\n  command: `touch ready; [ -e go ] || exec sleep 1000`\n\n'
                 'workflow w:\n  entry: a\n  a -> b\n  b -> done\n')
         p = me.start('run', 'main.bot')
         until_there(os.path.join(me.workspace, 'ready'), p)

@@ -25,7 +25,7 @@ def pairs(n):
 
 @pytest.mark.parametrize('make, n, joins', [(fan_out, 20000, 1), (pairs, 4000, 2001)])
 def test_fan_out_of_thousands(me, make, n, joins):
-    me.ok('run', '--quiet', '--sandbox', 'none', me.file('big.bot', make(n)))
+    me.ok('run', '--quiet', '--sandbox', 'none', me.file('big.bot', make(n)), timeout=170)
     types = [e['type'] for e in me.events()]
     assert types.count('branch_started') >= n
     assert types.count('join_ready') == joins

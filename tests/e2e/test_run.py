@@ -155,9 +155,9 @@ def test_follow_until_the_end(me):
     first = logs.stdout.readline()
     me.file('go', '')
     assert run.wait(30) == 0
-    out, _ = logs.communicate(timeout=30)
-    assert logs.returncode == 0
-    assert [json.loads(line) for line in (first + out).decode().splitlines()] == me.events()
+    text = first + logs.stdout.read()
+    assert logs.wait(30) == 0
+    assert [json.loads(line) for line in text.decode().splitlines()] == me.events()
 
 
 def test_follow_notices_a_killed_run(me):
@@ -168,8 +168,8 @@ def test_follow_notices_a_killed_run(me):
     first = logs.stdout.readline()
     run.kill()
     run.wait()
-    out, err = logs.communicate(timeout=20)
-    assert logs.returncode == 0 and b'process is gone' in err and b'node t0' in first + out
+    text = first + logs.stdout.read()
+    assert logs.wait(30) == 0 and b'process is gone' in logs.stderr.read() and b'node t0' in text
     assert json.loads(me.ok('inspect', '--json').stdout)['runs'][0]['status'] == 'interrupted'
 
 
