@@ -18,11 +18,11 @@ BOMB = 'i=0; while [ $i -lt 60 ]; do sleep 60 & i=$((i+1)); done; echo started $
 WAIT = 'touch here; while [ ! -e go ]; do sleep 0.05; done'
 
 
-def bot(user, command, *limits, more=''):
+def bot(user, command, *limits):
     lines = ''.join(f'      {line}\n' for line in limits)
     block = f'    limits:\n{lines}' if limits else ''
     user.file('main.bot', f'tool t:\n  command: `{command}`\n\nworkflow w:\n  entry: t\n  sandbox:\n    mode: inline\n{block}'
-              f'  t -> done\n{more}')
+              '  t -> done\n')
 
 
 def run(user, code=0, **more):
@@ -112,12 +112,21 @@ def test_memory_that_is_enough(user):
 
 def test_the_node_alone_ends(user):
     """The next node of the same sandbox runs: memory that is out ends one program, not the sandbox."""
-    bot(user, f'{HOG} || echo died', 'memory: "64m"', more='')
+    bot(user, f'{HOG} || echo died', 'memory: "64m"')
     user.file('main.bot', open(os.path.join(user.workspace, 'main.bot'), encoding='utf-8').read()
               .replace('  t -> done', '  t -> u\n  u -> done')
               .replace('workflow w:', 'tool u:\n  command: `echo still here`\n\nworkflow w:'))
     run(user)
     assert 'still here' in json.dumps(of_type(user.events(), 'node_finished'))
+
+
+def test_files_in_tmp_count(root_v1):
+    """A tmpfs is memory of the sandbox, too."""
+    bot(root_v1, 'head -c 200m /dev/zero > /tmp/x', 'memory: "64m"')
+    p = run(root_v1, code=1)
+    assert 'the sandbox reached its memory limit of 64 MiB' in p.stderr
+    bot(root_v1, 'head -c 30m /dev/zero > /tmp/x', 'memory: "64m"')
+    run(root_v1)
 
 
 def test_processes(user):
