@@ -36,6 +36,7 @@ def test_policy_is_enforced_from_outside(entered):
     assert sorted(os.listdir(entered.user.workspace)) == ['main.bot']
 
 
+@pytest.mark.parametrize('entered', ['docker', 'rootless'], indirect=True)
 def test_policy_is_enforced_until_the_end(entered):
     """Killed in the middle, iterion leaves no proxy, and its container no network."""
     p, _ = start_waiting(entered)
@@ -49,6 +50,23 @@ def test_policy_is_enforced_until_the_end(entered):
     assert container and entered.engine.run('exec', container[0], 'wget', '-q', '-O', '-',
                                             f'http://{engines.METADATA}:{entered.port}/x').returncode != 0
     entered.user.ok('sandbox', 'gc')
+
+
+@pytest.mark.parametrize('entered', ['docker'], indirect=True)
+def test_image_does_not_choose_the_weaker_way(entered):
+    """One whose first program holds the proxy's port: the run fails, since a policy must not become an offer by that."""
+    world, engine = entered.user.world, entered.engine
+    script = '#!/bin/sh\nbusybox httpd -p 127.0.0.1:47128; exec busybox sleep infinity\n'
+    image = 'localhost/in-the-way:1'
+    name = engine.ok('create', '--entrypoint', '/bin/true', engines.IMAGE).split()[-1]
+    try:
+        engine.ok('cp', world.write(f'in-the-way-{engine.name}', script, 0o755), f'{name}:/usr/local/bin/sleep')
+        engine.ok('commit', name, image)
+    finally:
+        engine.remove(name)
+    p = entered.run('true', block=entered.block(network='allowlist', rules=['good.test'], image=image), code=1)
+    assert '127.0.0.1:47128' in p.stderr and 'hint: ' in p.stderr, p.stderr
+    engine.ok('rmi', image)
 
 
 def stat_of(pid):

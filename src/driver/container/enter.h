@@ -7,12 +7,11 @@
 #include <sys/types.h>
 #include <uv.h>
 
-struct container_engine;
 struct enter;
 struct err;
 
-/* Whether this process may enter the containers of the engine, were they on this machine. */
-bool enter_may(const struct container_engine *en);
+/* Whether it failed since the container is not here or may not be entered, and not by what is in it. */
+bool enter_is_denied(const struct err *e);
 
 struct enter_params {
 	pid_t pid;	    /* of the container's first process, by the engine's word */

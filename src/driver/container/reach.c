@@ -325,6 +325,24 @@ static void not_ours(struct reach *r)
 	fail(r, &e);
 }
 
+static void not_entered(struct reach *r, const struct err *why)
+{
+	struct container *c = r->c;
+
+	if (c->over) {
+		reach_free(r);
+	} else if (enter_is_denied(why)) {
+		reach_free(r);
+		container_offer(c, why->msg);
+	} else {
+		struct err e = *why;
+		(void)err_wrap(&e, -e.errnum, "start the sandbox: give it a way to the egress proxy");
+		err_hint(&e, "Something in the image is in the way before any node runs; see what it starts, or use "
+			     "another one.");
+		fail(r, &e);
+	}
+}
+
 static void on_entered(void *arg, const int *fds, size_t n, const struct err *e)
 {
 	struct reach *r = arg;
@@ -335,9 +353,7 @@ static void on_entered(void *arg, const int *fds, size_t n, const struct err *e)
 	} else {
 		for (size_t i = 0; i < n; i++)
 			close_quietly(fds[i]);
-		reach_free(r);
-		if (!c->over)
-			container_offer(c, e->msg);
+		not_entered(r, e);
 	}
 	container_idle(c);
 }
