@@ -12,7 +12,7 @@ DESTDIR ?=
 MESON ?= meson
 PYTHON ?= /usr/bin/python3
 FUZZ_SECONDS ?= 60
-PROGRAMS = src/cli/iterion src/guest/iterion-guest
+PROGRAMS = src/cli/iterion src/guest/iterion-guest src/net/iterion-proxy
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-asan valgrind bench fuzz lint format install clean help

@@ -9,8 +9,8 @@
  * The answer may come before the request has gone out whole; it is passed on, and the client's connection ends after
  * it, because the rest of the body cannot be told from a next request. A cut answer ends in a reset towards the client
  * when its framing would not show the cut. */
-#include "http_chunk.h"
-#include "http_write.h"
+#include "http_body.h"
+#include "inspect.h"
 #include "proxy_conn.h"
 
 #include <base/buf.h>
@@ -21,13 +21,6 @@
 #include <string.h>
 
 enum { HEAD_OUT_MAX = 2 * HTTP_HEAD_MAX, MAX_INTERIM = 16, IN_LIMIT = HTTP_HEAD_MAX + 1024, ROUNDS = 16 };
-
-struct body {
-	enum http_body kind;
-	uint64_t left;
-	struct http_chunk chunk;
-	bool done;
-};
 
 struct forward {
 	struct buf head; /* of the request as it goes to the server */
@@ -47,7 +40,12 @@ void forward_free(struct conn *c)
 {
 	if (!c->forward)
 		return;
+	/* It may hold a secret. */
+	if (c->forward->head.data)
+		explicit_bzero(c->forward->head.data, c->forward->head.cap);
 	buf_done(&c->forward->head);
+	body_done(&c->forward->request);
+	body_done(&c->forward->response);
 	free(c->forward);
 	c->forward = NULL;
 }
@@ -68,7 +66,7 @@ static void host_field(const struct conn *c, char *to, size_t size)
 {
 	const char *open = c->host.family == AF_INET6 ? "[" : "", *close = c->host.family == AF_INET6 ? "]" : "";
 
-	if (c->port == 80)
+	if (c->port == (c->inspect ? 443 : 80))
 		(void)snprintf(to, size, "%s%s%s", open, c->host.text, close);
 	else
 		(void)snprintf(to, size, "%s%s%s:%u", open, c->host.text, close, (unsigned)c->port);
@@ -128,32 +126,6 @@ static void server_gone(struct conn *c, const char *why)
 		   why);
 }
 
-/* Moves body bytes; 1 when some moved, 0, or -EBADMSG. */
-static int move_body(struct body *b, struct buf *from, struct buf *to, uint64_t *count)
-{
-	size_t n = from->len, room = to->len < SOCK_OUT_HIGH ? SOCK_OUT_HIGH - to->len : 0;
-
-	if (b->done || n == 0 || room == 0)
-		return 0;
-	if (b->kind == HTTP_BODY_CHUNKED) {
-		ssize_t used = http_chunk_step(&b->chunk, from->data, n, to, SOCK_OUT_HIGH);
-		if (used < 0)
-			return -EBADMSG;
-		n = (size_t)used;
-		b->done = b->chunk.done;
-	} else {
-		n = MIN(n, room);
-		if (b->kind == HTTP_BODY_LENGTH)
-			n = (size_t)MIN((uint64_t)n, b->left);
-		(void)buf_add(to, from->data, n);
-		b->left -= b->kind == HTTP_BODY_LENGTH ? n : 0;
-		b->done = b->kind == HTTP_BODY_LENGTH && b->left == 0;
-	}
-	*count += n;
-	buf_consume(from, n);
-	return n > 0;
-}
-
 /* The request's way. Returns false when the connection was ended. */
 static bool move_request(struct conn *c)
 {
@@ -165,7 +137,7 @@ static bool move_request(struct conn *c)
 			conn_abort(c);
 			return false;
 		}
-		moved = move_body(&f->request, &c->client->in, &c->up->out, &c->total->up);
+		moved = body_move(&f->request, &c->client->in, &c->up->out, SOCK_OUT_HIGH, &c->total->up);
 		if (moved < 0) {
 			if (f->head_done) {
 				conn_abort(c);
@@ -236,6 +208,8 @@ static bool on_response_head(struct conn *c, size_t n)
 	}
 	if (h.status >= 200)
 		begin_response_body(f, &h);
+	if (c->inspect)
+		inspect_response(c, &h, c->up->in.data, h.status >= 200 ? &f->response : NULL);
 	if (h.status >= 200 || f->client_minor > 0)
 		(void)http_write_response(&c->client->out, &h, f->client_minor, f->keep_client && !c->p->draining);
 	memset(&f->scan, 0, sizeof f->scan);
@@ -276,7 +250,9 @@ static bool move_response(struct conn *c)
 			got = sock_fill(c->up, IN_LIMIT);
 		if (!move_response_heads(c))
 			return false;
-		moved = f->head_done ? move_body(&f->response, &c->up->in, &c->client->out, &c->total->down) : 0;
+		moved = f->head_done
+				? body_move(&f->response, &c->up->in, &c->client->out, SOCK_OUT_HIGH, &c->total->down)
+				: 0;
 		if (moved < 0) {
 			server_gone(c, "its chunked body is malformed");
 			return false;
@@ -290,7 +266,7 @@ static bool move_response(struct conn *c)
 	}
 	bool ended = c->up->eof && c->up->in.len == 0;
 	if (f->head_done && f->response.kind == HTTP_BODY_UNTIL_CLOSE && ended && got >= 0) {
-		f->response.done = true;
+		body_close(&f->response, &c->client->out);
 	} else if (got < 0 || (c->up->eof && (!f->head_done || ended))) {
 		server_gone(c, got < 0 ? strerror(-got) : "the connection was closed");
 		return false;

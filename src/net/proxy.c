@@ -6,6 +6,7 @@
  * that closes it and lives on is killed. While it lives there are two handles on the loop; they are closed before
  * `done` is called. */
 #include "proxy_child.h"
+#include "proxy_start.h"
 #include "proxy_wire.h"
 
 #include <base/buf.h>
@@ -27,7 +28,13 @@
 
 #include "config.h"
 
-enum { GRACE_MS = 2000, WINDOW_MS = 1000, BLOCKED_LIMIT = 4 * PROXY_BLOCKED_PER_SECOND, HANDLES = 2 };
+enum {
+	AUTHORITY_MS = 10000,
+	GRACE_MS = 2000,
+	WINDOW_MS = 1000,
+	BLOCKED_LIMIT = 4 * PROXY_BLOCKED_PER_SECOND,
+	HANDLES = 2
+};
 
 struct proxy {
 	pid_t pid;
@@ -44,7 +51,8 @@ struct proxy {
 	void *ready_arg;
 	void (*done)(void *arg);
 	void *done_arg;
-	struct err why; /* what it said or did wrong, when it ends early */
+	char *certificate; /* of its authority, or NULL */
+	struct err why;	   /* what it said or did wrong, when it ends early */
 	uint64_t window;
 	unsigned in_window;
 };
@@ -69,24 +77,9 @@ static void kill_process(struct proxy *p)
 		(void)kill(p->pid, SIGKILL);
 }
 
-int proxy_new(const struct proxy_params *params, struct proxy **ret, struct err *e)
+const char *proxy_certificate(const struct proxy *p)
 {
-	int pair[2];
-	pid_t self = getpid();
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(e, errno, "start the proxy: make its control socket");
-	auto_fd ours = pair[0], theirs = pair[1];
-	pid_t pid = fork();
-	if (pid < 0)
-		return err_sys(e, errno, "start the proxy: fork");
-	if (pid == 0)
-		proxy_child_main(params, theirs, self);
-	struct proxy *p = xcalloc(1, sizeof *p);
-	p->pid = pid;
-	p->conn = frame_conn_new(TAKE_FD(ours), PROXY_TO_PARENT_MAX);
-	*ret = p;
-	return 0;
+	return p->certificate;
 }
 
 pid_t proxy_pid(const struct proxy *p)
@@ -97,6 +90,7 @@ pid_t proxy_pid(const struct proxy *p)
 static void release(struct proxy *p)
 {
 	frame_conn_free(p->conn);
+	free(p->certificate);
 	free(p);
 }
 
@@ -207,6 +201,23 @@ static int on_blocked(struct proxy *p, struct unpack *u)
 	return 0;
 }
 
+static int on_secret(struct proxy *p, struct unpack *u)
+{
+	char name[PROXY_MAX_TEXT + 1], host[PROXY_MAX_TEXT + 1];
+
+	take_text(u, name, 1);
+	take_text(u, host, 1);
+	uint32_t port = unpack_u32(u), count = unpack_u32(u);
+	uint64_t first = unpack_u64(u), last = unpack_u64(u);
+	if (!unpack_end(u) || port > 65535 || count == 0 || first > last || last > clock_ms())
+		return broken(p, "a malformed record of a secret");
+	const struct proxy_secret_blocked b = {
+		.name = name, .host = host, .port = port, .count = count, .first_ms = first, .last_ms = last};
+	if (p->cb.on_secret_blocked && within_rate(p))
+		p->cb.on_secret_blocked(p->cb.arg, &b);
+	return 0;
+}
+
 static void free_totals(struct proxy_host_total *t, char **names, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -265,6 +276,58 @@ static int on_error(struct proxy *p, struct unpack *u)
 	return 0;
 }
 
+/* The first word of a proxy that inspects. */
+static int receive_authority(struct proxy *p, struct err *e)
+{
+	struct frame f = {0};
+	int r = frame_recv_wait(p->conn, &f, AUTHORITY_MS);
+	struct unpack u = {.p = f.payload, .left = f.len};
+
+	if (r < 0) {
+		err_hint(e, "Run again, and report it when it happens twice.");
+		return err_sys(e, -r, "start the proxy: wait for the certificate of TLS inspection");
+	}
+	if (f.type == PROXY_ERROR) {
+		r = on_error(p, &u);
+		err_copy(e, &p->why);
+		return r < 0 ? r : -EIO;
+	}
+	size_t len = 0;
+	const char *pem = unpack_bytes(&u, &len);
+	if (f.type != PROXY_AUTHORITY || f.nfds || !unpack_end(&u) || !proxy_is_certificate(pem, len)) {
+		r = broken(p, "a malformed certificate");
+		err_copy(e, &p->why);
+		return r;
+	}
+	p->certificate = xstrndup(pem, len);
+	return 0;
+}
+
+int proxy_new(const struct proxy_params *params, struct proxy **ret, struct err *e)
+{
+	int pair[2];
+	pid_t pid = -1;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, errno, "start the proxy: make its control socket");
+	auto_fd ours = pair[0], theirs = pair[1];
+	int r = proxy_start_process(params, theirs, &pid, e);
+	if (r < 0)
+		return r;
+	/* With our copy open its end would never show. */
+	close_quietly(TAKE_FD(theirs));
+	struct proxy *p = xcalloc(1, sizeof *p);
+	p->pid = pid;
+	p->conn = frame_conn_new(TAKE_FD(ours), PROXY_TO_PARENT_MAX);
+	r = params->inspect ? receive_authority(p, e) : 0;
+	if (r < 0) {
+		proxy_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
 static int on_hooked(struct proxy *p, struct unpack *u)
 {
 	uint32_t what = unpack_u32(u), errnum = unpack_u32(u);
@@ -289,6 +352,8 @@ static int on_frame(struct proxy *p, const struct frame *f)
 		return on_error(p, &u);
 	case PROXY_BLOCKED:
 		return on_blocked(p, &u);
+	case PROXY_SECRET:
+		return on_secret(p, &u);
 	case PROXY_SUMMARY:
 		return on_summary(p, &u);
 	case PROXY_HOOKED:
@@ -382,6 +447,14 @@ static void ended(struct proxy *p)
 	close_handles(p);
 }
 
+/* What came behind the certificate was read with it, and no event tells of that. */
+static void look_at_once(uv_timer_t *t)
+{
+	struct proxy *p = t->data;
+
+	on_conn(&p->conn_poll, 0, UV_READABLE);
+}
+
 int proxy_attach(struct proxy *p, uv_loop_t *loop, const struct proxy_callbacks *cb,
 		 void (*ready)(void *arg, const struct err *e), void *ready_arg, struct err *e)
 {
@@ -400,6 +473,8 @@ int proxy_attach(struct proxy *p, uv_loop_t *loop, const struct proxy_callbacks 
 	p->ready = ready;
 	p->ready_arg = ready_arg;
 	watch(p);
+	if (p->certificate)
+		(void)uv_timer_start(&p->guard, look_at_once, 0, 0);
 	return 0;
 }
 

@@ -1,16 +1,18 @@
 /* The life of the proxy process.
  *
- * It is forked from the run and never execs. Before anything of a client is read it gives away what it inherited
- * (proxy_inherit.c), reads what needs files (resolver settings, hosts), and locks itself in (proxy_confine.c). Only
- * then it makes its event loop, so that whatever the loop's library opens is what the lock allows: newer ones would set
- * up an io_uring, through which a process does what its filter forbids. It reports that it is ready, and from then on
- * looks at its control socket for listeners.
+ * It is forked from the run and never execs, or is a program of its own when it inspects TLS (proxy_main.c). Before
+ * anything of a client is read it gives away what it inherited (proxy_inherit.c), reads what needs files (resolver
+ * settings, hosts, whom to trust), and locks itself in (proxy_confine.c). Only then it makes its event loop, so that
+ * whatever the loop's library opens is what the lock allows: newer ones would set up an io_uring, through which a
+ * process does what its filter forbids. It reports that it is ready, and from then on looks at its control socket for
+ * listeners.
  *
  * It ends with its parent, whatever happens: by PR_SET_PDEATHSIG, and by the end of the control socket. The parent's
  * event loop exists in its memory as a copy that it never touches. */
 #include "proxy_child.h"
 
 #include "dns.h"
+#include "inspect.h"
 #include "proxy_confine.h"
 #include "proxy_conn.h"
 #include "proxy_inherit.h"
@@ -96,6 +98,20 @@ static void send_blocked(void *arg, const struct proxy_blocked *r)
 	send_record(arg, PROXY_BLOCKED, &b);
 }
 
+/* The kind of a refusal is here the name of the secret. */
+static void send_secret(void *arg, const struct proxy_blocked *r)
+{
+	auto_buf b = BUF_INIT((size_t)4 * PROXY_MAX_TEXT);
+
+	(void)pack_str(&b, r->reason);
+	(void)pack_str(&b, r->host);
+	(void)pack_u32(&b, r->port);
+	(void)pack_u32(&b, r->count);
+	(void)pack_u64(&b, r->first_ms);
+	(void)pack_u64(&b, r->last_ms);
+	send_record(arg, PROXY_SECRET, &b);
+}
+
 /* Everything that still runs is cut; the summary is the last word. */
 static void end(struct proxy_child *p)
 {
@@ -107,6 +123,7 @@ static void end(struct proxy_child *p)
 	while (p->conns)
 		conn_close(p->conns);
 	proxy_report_flush(p->report);
+	proxy_report_flush(p->secret_report);
 	proxy_totals_pack(p->totals, &b);
 	send_record(p, PROXY_SUMMARY, &b);
 	if (!frame_wants_write(p->ctl))
@@ -126,7 +143,8 @@ static void begin_drain(struct proxy_child *p, unsigned ms)
 	proxy_listeners_close(p);
 	for (struct conn *c = p->conns, *next; c; c = next) {
 		next = c->next;
-		if ((c->state == CONN_FIRST || c->state == CONN_HEAD) && c->client->in.len == 0)
+		bool waits = (c->state == CONN_FIRST || c->state == CONN_HEAD) && c->client->in.len == 0;
+		if (waits || (c->state == CONN_H2 && h2_is_idle(c)))
 			conn_close(c);
 	}
 	if (ms == 0 || p->n_conns == 0)
@@ -228,6 +246,11 @@ static int prepare(struct proxy_child *p, const struct proxy_params *params, str
 	}
 	p->totals = proxy_totals_new();
 	p->max_conns = connection_limit();
+	if (params->inspect) {
+		int r = inspect_prepare(p, params->inspect, e);
+		if (r < 0)
+			return r;
+	}
 	return dns_new(params->resolve, &p->dns, e);
 }
 
@@ -242,14 +265,14 @@ static int make_loop(struct proxy_child *p, struct err *e)
 	(void)uv_timer_init(&p->loop, &p->resume);
 	p->drain.data = p->resume.data = p->ctl_poll.data = p;
 	p->report = proxy_report_new(&p->loop, send_blocked, p);
+	p->secret_report = proxy_report_new(&p->loop, send_secret, p);
 	dns_start(p->dns, &p->loop);
 	r = uv_poll_init(&p->loop, &p->ctl_poll, CONTROL_FD);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "start the proxy: watch its control socket") : 0;
 }
 
-_Noreturn static void give_up(int ctl, const struct err *e)
+_Noreturn static void give_up(struct frame_conn *c, const struct err *e)
 {
-	struct frame_conn *c = frame_conn_new(ctl, PROXY_TO_CHILD_MAX);
 	auto_buf b = BUF_INIT(4096);
 
 	(void)pack_str(&b, e->msg);
@@ -268,7 +291,8 @@ _Noreturn void proxy_child_main(const struct proxy_params *params, int ctl, int 
 	int r = proxy_leave_parent(ctl, parent_pid, &e);
 
 	if (r < 0)
-		give_up(ctl, &e);
+		give_up(frame_conn_new(ctl, PROXY_TO_CHILD_MAX), &e);
+	p->ctl = frame_conn_new(CONTROL_FD, PROXY_TO_CHILD_MAX);
 	r = prepare(p, params, &e);
 	proxy_wipe_environment();
 	if (r == 0)
@@ -276,8 +300,7 @@ _Noreturn void proxy_child_main(const struct proxy_params *params, int ctl, int 
 	if (r == 0)
 		r = make_loop(p, &e);
 	if (r < 0)
-		give_up(CONTROL_FD, &e);
-	p->ctl = frame_conn_new(CONTROL_FD, PROXY_TO_CHILD_MAX);
+		give_up(p->ctl, &e);
 	auto_buf b = BUF_INIT(16);
 	(void)pack_u32(&b, landlock);
 	send_record(p, PROXY_READY, &b);

@@ -14,6 +14,8 @@ struct frame_conn;
 struct policy;
 struct proxy_listener;
 struct proxy_params;
+struct secrets;
+struct tls;
 
 enum {
 	PROXY_MAX_CONNS = 1024,
@@ -33,6 +35,10 @@ struct proxy_child {
 	const char *token; /* NULL: no authentication */
 	size_t token_len;
 	bool learn, strict_sni;
+	struct tls *tls; /* NULL: TLS is not opened */
+	const struct secrets *secrets;
+	bool inspect_all;
+	struct proxy_report *secret_report;
 	struct dns *dns;
 	struct proxy_totals *totals;
 	struct proxy_report *report;

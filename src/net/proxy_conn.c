@@ -9,6 +9,7 @@
  * another round when it is called from within. */
 #include "proxy_conn.h"
 
+#include "inspect.h"
 #include "proxy_dial.h"
 
 #include <base/mem.h>
@@ -38,6 +39,7 @@ static void release(struct conn *c)
 		dial_cancel(c->dial);
 	tunnel_free(c);
 	forward_free(c);
+	inspect_free(c);
 	if (c->prev)
 		c->prev->next = c->next;
 	else
@@ -225,6 +227,12 @@ static void client_event(struct proxy_sock *s, int events)
 		break;
 	case CONN_FORWARD:
 		forward_event(c);
+		break;
+	case CONN_TLS:
+		inspect_event(c);
+		break;
+	case CONN_H2:
+		h2_event(c);
 		break;
 	case CONN_DIAL:
 		break;

@@ -12,6 +12,7 @@
 
 struct dial;
 struct forward;
+struct inspect;
 struct tunnel;
 
 enum conn_state {
@@ -23,6 +24,8 @@ enum conn_state {
 	CONN_LINGER,  /* our side is shut; what still comes is thrown away */
 	CONN_TUNNEL,  /* bytes pass */
 	CONN_FORWARD, /* a request and its answer pass */
+	CONN_TLS,     /* in a TLS hand-shake of its own */
+	CONN_H2,      /* requests and answers of HTTP/2 pass */
 };
 
 enum conn_via { VIA_CONNECT, VIA_FORWARD, VIA_SOCKS };
@@ -49,6 +52,7 @@ struct conn {
 	struct dial *dial;
 	struct tunnel *tunnel;
 	struct forward *forward;
+	struct inspect *inspect; /* NULL: TLS is not opened */
 };
 
 /* Takes fd. */
@@ -82,6 +86,9 @@ void conn_count_blocked(struct conn *c, const struct host *h, const struct polic
 
 /* A whole head of len bytes is in client->in: proxy_request.c. */
 void conn_on_head(struct conn *c, size_t len);
+
+/* Whether Host names the target. Without a port it means default_port. */
+bool request_host_agrees(const struct conn *c, struct http_text value, unsigned default_port);
 
 /* One step of the SOCKS hand-shake on client->in: proxy_socks.c. */
 void socks_process(struct conn *c);

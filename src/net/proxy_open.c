@@ -1,5 +1,6 @@
 /* From a wanted host to a connection or a refusal: the policy's first look, the dial (which takes the second look at
  * each address), and the answer in the client's own protocol. */
+#include "inspect.h"
 #include "proxy_conn.h"
 #include "proxy_dial.h"
 
@@ -57,6 +58,13 @@ static void up_event(struct proxy_sock *s, int events)
 		tunnel_event(c, s, events);
 	} else if (c->state == CONN_FORWARD) {
 		forward_event(c);
+	} else if (c->state == CONN_TLS) {
+		inspect_event(c);
+	} else if (c->state == CONN_H2) {
+		h2_event(c);
+	} else if (s->tls && sock_fill(s, 1) == 0 && !s->eof) {
+		/* TLS has words of its own that are no bytes of an answer: tickets. */
+		sock_want(s, UV_READABLE);
 	} else {
 		sock_free(s);
 		c->up = NULL;
@@ -79,7 +87,10 @@ static void connected(struct conn *c)
 		tunnel_start(c, true);
 		break;
 	case VIA_FORWARD:
-		forward_connected(c, false);
+		if (c->inspect)
+			inspect_connected(c);
+		else
+			forward_connected(c, false);
 		break;
 	}
 }

@@ -16,6 +16,8 @@ static const char *phrase(unsigned status)
 		return "Proxy Authentication Required";
 	case 408:
 		return "Request Timeout";
+	case 421:
+		return "Misdirected Request";
 	case 431:
 		return "Request Header Fields Too Large";
 	case 502:

@@ -1,11 +1,11 @@
 /* What a request head asks for: authentication first, then the target, then whether Host speaks of the same place. */
+#include "inspect.h"
 #include "proxy_auth.h"
 #include "proxy_conn.h"
 
 #include <string.h>
 
-/* Whether Host names the target. Without a port it means the scheme's own; for CONNECT, which has none, any. */
-static bool host_agrees(const struct conn *c, struct http_text value, unsigned default_port)
+bool request_host_agrees(const struct conn *c, struct http_text value, unsigned default_port)
 {
 	struct host h;
 	uint16_t port;
@@ -35,7 +35,7 @@ static bool on_connect(struct conn *c, const struct http_head *h)
 		return bad(c, "CONNECT has no body");
 	if (host_port_parse(h->target.p, h->target.len, 0, &c->host, &c->port) < 0)
 		return bad(c, "the target of CONNECT is not of the form HOST:PORT");
-	if (h->host.p && !host_agrees(c, h->host, c->port))
+	if (h->host.p && !request_host_agrees(c, h->host, c->port))
 		return bad(c, "the Host header and the target differ");
 	c->via = VIA_CONNECT;
 	c->keep = h->keep_alive;
@@ -59,10 +59,11 @@ static bool on_forward(struct conn *c, const struct http_head *h)
 		return bad(c, "the host of the target is none");
 	if (!h->host.p && h->minor > 0)
 		return bad(c, "the Host header is missing");
-	if (h->host.p && !host_agrees(c, h->host, 80))
+	if (h->host.p && !request_host_agrees(c, h->host, 80))
 		return bad(c, "the Host header and the target differ");
 	c->via = VIA_FORWARD;
 	c->keep = h->keep_alive && !h->chunked && h->length == 0;
+	inspect_plain_head(c, h);
 	forward_prepare(c, h, path);
 	return true;
 }
@@ -82,6 +83,10 @@ void conn_on_head(struct conn *c, size_t len)
 	}
 	bool body = h.chunked || h.length > 0;
 	c->is_head = h.method.len == 4 && memcmp(h.method.p, "HEAD", 4) == 0;
+	if (c->inspect) {
+		inspect_on_head(c, &h, len);
+		return;
+	}
 	if (!authorised(c, &h)) {
 		buf_consume(in, len);
 		reply_send(

@@ -1,4 +1,4 @@
-/* Reading the server name of a ClientHello (RFC 8446 §4.1.2, RFC 6066 §3).
+/* Reading the server name and the offered protocols of a ClientHello (RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301).
  *
  * A hello may be cut over several TLS records, so its handshake bytes are first gathered into one bounded buffer. All
  * reading goes through a cursor that turns bad at the first step over the end and stays so. Only what is needed is
@@ -18,6 +18,7 @@ enum {
 	RECORD_HANDSHAKE = 22,
 	CLIENT_HELLO = 1,
 	EXTENSION_NAME = 0,
+	EXTENSION_ALPN = 16,
 	EXTENSION_ECH = 0xfe0d,
 };
 
@@ -76,6 +77,24 @@ static int read_name(struct cursor ext, struct tls_hello *ret)
 	return 0;
 }
 
+static int read_protocols(struct cursor ext, struct tls_hello *ret)
+{
+	struct cursor list = vector(&ext, 2);
+
+	while (!list.bad && list.left > 0) {
+		struct cursor name = vector(&list, 1);
+		if (name.bad || name.left == 0)
+			return -EBADMSG;
+		if (name.left == 2 && memcmp(name.p, "h2", 2) == 0)
+			ret->offers_h2 = true;
+		else if (name.left == 8 && memcmp(name.p, "http/1.1", 8) == 0)
+			ret->offers_h1 = true;
+		else
+			ret->offers_other = true;
+	}
+	return list.bad || ext.left ? -EBADMSG : 0;
+}
+
 static int read_hello(struct cursor c, struct tls_hello *ret)
 {
 	(void)part(&c, 2 + 32); /* version, random */
@@ -95,6 +114,8 @@ static int read_hello(struct cursor c, struct tls_hello *ret)
 		if (type == EXTENSION_ECH)
 			ret->ech = true;
 		if (type == EXTENSION_NAME && read_name(ext, ret) < 0)
+			return -EBADMSG;
+		if (type == EXTENSION_ALPN && read_protocols(ext, ret) < 0)
 			return -EBADMSG;
 	}
 	return 1;

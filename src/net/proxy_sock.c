@@ -3,6 +3,8 @@
  * has taken. Readiness is level-triggered: whoever cannot use an event must stop asking for it, or the loop spins. */
 #include "proxy_sock.h"
 
+#include "tls.h"
+
 #include <base/cleanup.h>
 #include <base/mem.h>
 
@@ -24,7 +26,11 @@ static void event(uv_poll_t *h, int status, int events)
 		(void)getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len);
 		events = s->want;
 		s->want = 0;
+		s->ahead = false;
 	}
+	/* Bytes that TLS read ahead raise no event of their own: sock_want asked for another one in their place. */
+	if ((s->want & UV_READABLE) && s->tls && tls_sock_pending(s))
+		events |= UV_READABLE;
 	s->on_event(s, events);
 }
 
@@ -67,6 +73,8 @@ void sock_free(struct proxy_sock *s)
 		return;
 	s->dead = true;
 	s->want = 0;
+	if (s->tls)
+		tls_sock_free(s);
 	uv_close((uv_handle_t *)&s->poll, closed);
 	/* uv_close took it out of the epoll set already. */
 	/* #syscalls: close */
@@ -86,11 +94,14 @@ void sock_reset(struct proxy_sock *s)
 
 void sock_want(struct proxy_sock *s, int events)
 {
-	if (s->dead || s->want == events)
+	bool ahead = !s->dead && (events & UV_READABLE) && s->tls && tls_sock_pending(s);
+
+	if (s->dead || (s->want == events && s->ahead == ahead))
 		return;
 	s->want = events;
+	s->ahead = ahead;
 	if (events)
-		(void)uv_poll_start(&s->poll, events, event);
+		(void)uv_poll_start(&s->poll, events | (ahead ? UV_WRITABLE : 0), event);
 	else
 		(void)uv_poll_stop(&s->poll);
 }
@@ -99,6 +110,8 @@ int sock_fill(struct proxy_sock *s, size_t limit)
 {
 	int total = 0;
 
+	if (s->tls)
+		return tls_sock_fill(s, limit);
 	while (!s->eof && s->in.len < limit) {
 		if (buf_reserve(&s->in, limit - s->in.len) < 0)
 			return -ENOBUFS;
@@ -119,6 +132,8 @@ int sock_fill(struct proxy_sock *s, size_t limit)
 
 int sock_flush(struct proxy_sock *s)
 {
+	if (s->tls)
+		return tls_sock_flush(s);
 	while (s->out.len > 0) {
 		/* #syscalls: sendto */
 		ssize_t n = send(s->fd, s->out.data, s->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -136,6 +151,8 @@ void sock_shut(struct proxy_sock *s)
 	if (s->dead || s->shut)
 		return;
 	s->shut = true;
+	if (s->tls)
+		tls_sock_shut(s);
 	/* #syscalls: shutdown */
 	(void)shutdown(s->fd, SHUT_WR);
 }

@@ -13,14 +13,18 @@ enum {
 	SOCK_OUT_HIGH = 64 * 1024,
 };
 
+struct tls_state;
+
 struct proxy_sock {
 	uv_poll_t poll;
 	int fd;
-	int want;  /* events asked for */
-	bool eof;  /* the other side will send no more */
-	bool shut; /* our side will send no more */
-	bool dead; /* sock_free was called */
+	int want;   /* events asked for */
+	bool ahead; /* asked for an event because TLS has read ahead */
+	bool eof;   /* the other side will send no more */
+	bool shut;  /* our side will send no more */
+	bool dead;  /* sock_free was called */
 	struct buf in, out;
+	struct tls_state *tls; /* it speaks TLS (tls.h): in and out hold what is said by it; NULL: it does not */
 	void (*on_event)(struct proxy_sock *s, int events);
 	void *owner;
 };

@@ -1,13 +1,15 @@
 /* Tunnels: two directions of bytes that end on their own.
  *
- * Bytes move socket -> pipe -> socket by splice(2) and are not copied into this process. A pipe is held only while it
- * carries something, so an idle tunnel costs two descriptors. A direction whose source has ended shuts the writing side
- * of its target once the pipe is empty; the tunnel is over when both have. When a side breaks off, the other one sees a
- * reset, so that nobody takes a cut stream for a whole one.
+ * Bytes move socket -> pipe -> socket by splice(2) and are not copied into this process, but for those of inspected
+ * connections, which end up in a tunnel when both ends agree on another protocol (WebSocket). A pipe is held only while
+ * it carries something, so an idle tunnel costs two descriptors. A direction whose source has ended shuts the writing
+ * side of its target once the pipe is empty; the tunnel is over when both have. When a side breaks off, the other one
+ * sees a reset, so that nobody takes a cut stream for a whole one.
  *
  * The client's first bytes are looked at before they go on: a TLS ClientHello must name the host that was asked for, or
  * one that is allowed itself. Nothing holds up the other direction meanwhile, since there are protocols in which the
- * server speaks first. */
+ * server speaks first. When the host is one whose connections are inspected, the tunnel ends there (inspect.c). */
+#include "inspect.h"
 #include "proxy_conn.h"
 #include "proxy_sni.h"
 
@@ -28,6 +30,7 @@ struct flow {
 	size_t held;  /* bytes in the pipe */
 	bool ended;   /* the source has ended and the target knows */
 	bool blocked; /* the target takes nothing now */
+	bool copied;  /* through memory instead of the pipe */
 	uint64_t *count;
 };
 
@@ -114,6 +117,20 @@ static int fill(struct conn *c, struct flow *f)
 	return n > 0;
 }
 
+/* Between sockets that speak TLS bytes pass through memory. 1 when some moved, 0, -errno. */
+static int copy(struct flow *f)
+{
+	struct buf *in = &f->from->in;
+
+	if (in->len == 0 && sock_fill(f->from, SOCK_OUT_HIGH) < 0)
+		return -ECONNRESET;
+	size_t n = in->len;
+	*f->count += n;
+	(void)buf_add(&f->to->out, in->data, n);
+	buf_clear(in);
+	return n > 0;
+}
+
 /* Moves what can be moved now, for a bounded number of rounds; the rest comes with the next event. 0 or -errno. */
 static int pump(struct conn *c, struct flow *f)
 {
@@ -121,12 +138,14 @@ static int pump(struct conn *c, struct flow *f)
 		return 0;
 	int r = flush_first(f);
 	for (int round = 0; r > 0 && round < ROUNDS; round++) {
-		r = drain(f);
+		r = f->copied ? flush_first(f) : drain(f);
 		if (r > 0)
-			r = fill(c, f);
+			r = f->copied ? copy(f) : fill(c, f);
 	}
 	if (r < 0)
 		return r;
+	/* What the rounds left over goes on when the target can be written to, which it may be at once. */
+	f->blocked = f->held > 0 || f->to->out.len > 0;
 	if (f->held == 0)
 		drop_pipe(c, f);
 	if (f->held == 0 && f->from->eof && f->to->out.len == 0) {
@@ -188,15 +207,22 @@ static bool look(struct conn *c)
 	}
 	if (in->len == 0)
 		return c->client->eof;
-	int r = c->p->learn ? -ENOMSG : tls_hello_parse(in->data, in->len, &hello);
+	int r = c->p->learn && !c->p->tls ? -ENOMSG : tls_hello_parse(in->data, in->len, &hello);
 	if (r == 0 && !c->client->eof && in->len < LOOK_LIMIT) {
 		if (!uv_is_active((uv_handle_t *)&c->timer))
 			conn_set_timer(c, PROXY_HEAD_TIMEOUT_MS, look_too_long);
 		return false;
 	}
 	conn_set_timer(c, 0, NULL);
-	if (r == 1 && !hello_is_fine(c, &hello))
+	if (r == 1 && !c->p->learn && !hello_is_fine(c, &hello))
 		return false;
+	if (r == 1 && inspect_wanted(c, &hello)) {
+		tunnel_free(c);
+		inspect_start(c, &hello);
+		return false;
+	}
+	if (c->p->learn && r < 0)
+		r = -ENOMSG;
 	if (r == -EBADMSG || (r == 0 && !c->client->eof)) {
 		refuse(c, &c->host, "malformed client hello", NULL);
 		return false;
@@ -223,8 +249,8 @@ static void run(struct conn *c, bool up, bool down)
 
 	if (t->looking && up) {
 		bool through = look(c);
-		/* A refusal took the tunnel with it. */
-		if (c->closing)
+		/* A refusal took the tunnel with it, and so did inspection. */
+		if (c->closing || c->state != CONN_TUNNEL)
 			return;
 		t->looking = !through;
 	}
@@ -254,6 +280,7 @@ void tunnel_start(struct conn *c, bool look_at_tls)
 
 	t->up = (struct flow){.from = c->client, .to = c->up, .count = &c->total->up};
 	t->down = (struct flow){.from = c->up, .to = c->client, .count = &c->total->down};
+	t->up.copied = t->down.copied = c->client->tls != NULL;
 	t->looking = look_at_tls;
 	c->tunnel = t;
 	c->state = CONN_TUNNEL;

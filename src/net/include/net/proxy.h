@@ -10,8 +10,17 @@
 struct err;
 struct policy;
 struct proxy;
+struct secrets;
 
 enum { PROXY_TOKEN_SIZE = 65 }; /* 64 hex digits (256 bits) and a NUL */
+
+/* TLS inspection. */
+struct proxy_inspect {
+	bool all;		       /* every host; else those that a secret is bound to */
+	const struct secrets *secrets; /* borrowed during the call; may be empty */
+	const char *program;	       /* the file of iterion-proxy */
+	const char *trust;	       /* a file of certificates (PEM): whom the proxy believes */
+};
 
 struct proxy_params {
 	const struct policy *policy; /* borrowed during the call: the child has its own copy of the memory */
@@ -21,6 +30,7 @@ struct proxy_params {
 	const char *const *resolve;
 	bool learn;	 /* record every host, block nothing but malformed requests */
 	bool strict_sni; /* close TLS tunnels whose ClientHello has no server name or hides it (ECH) */
+	const struct proxy_inspect *inspect; /* NULL: TLS is not opened */
 };
 
 /* One refused connection; count > 1 when equal ones within a second were folded. */
@@ -31,6 +41,15 @@ struct proxy_blocked {
 	const char *rule;   /* what decided, or "default" */
 	unsigned count;
 	uint64_t first_ms, last_ms; /* clock_ms of the first and the last of them */
+};
+
+/* A placeholder that was sent to a host to which its secret is not bound. */
+struct proxy_secret_blocked {
+	const char *name; /* the secret's */
+	const char *host;
+	unsigned port;
+	unsigned count;
+	uint64_t first_ms, last_ms; /* as of a refusal */
 };
 
 /* Totals for one host at the end. */
@@ -44,6 +63,8 @@ struct proxy_host_total {
 
 struct proxy_callbacks {
 	void (*on_blocked)(void *arg, const struct proxy_blocked *b);
+	/* May be NULL. */
+	void (*on_secret_blocked)(void *arg, const struct proxy_secret_blocked *b);
 	/* Once, between proxy_stop and its done; n may be 0. */
 	void (*on_summary)(void *arg, const struct proxy_host_total *t, size_t n);
 	/* The process died by itself (not after proxy_stop): all egress is closed from this moment on. */
@@ -53,9 +74,13 @@ struct proxy_callbacks {
 	void *arg;
 };
 
-/* Forks the proxy process: it confines itself at once and waits for listeners. Never blocks. Call while the process
- * is small and has one thread. */
+/* Forks the proxy process (with inspection, starts its program): it confines itself at once and waits for listeners.
+ * Call while the process is small and has one thread. Does not block, but with inspection it waits some milliseconds
+ * for the certificate of the proxy's authority. */
 int proxy_new(const struct proxy_params *p, struct proxy **ret, struct err *e) __attribute__((warn_unused_result));
+
+/* With inspection: the certificate (PEM) that programs inside must trust. NULL without. Borrowed. */
+const char *proxy_certificate(const struct proxy *p);
 
 /* Begins to watch it on the loop. ready is called once with NULL when its confinement was proven from within, or with
  * what could not be locked down (then it has ended). */

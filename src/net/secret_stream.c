@@ -1,0 +1,107 @@
+/* Replacing in a body that arrives bit by bit.
+ *
+ * The bytes go through at once, but for an end that may be the beginning of a match: that is held until the next bytes
+ * tell, or the body ends. So an event of a stream is only late when it ends like a secret begins. */
+#include "secret_swap.h"
+
+#include <base/buf.h>
+#include <base/mem.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct swap_stream {
+	const struct swap *v;
+	size_t n;
+	bool first[256]; /* bytes that begin one of them */
+	struct buf held;
+};
+
+struct swap_stream *swap_stream_new(const struct swap *v, size_t n)
+{
+	struct swap_stream *s = xcalloc(1, sizeof *s);
+
+	s->v = v;
+	s->n = n;
+	s->held = BUF_INIT(SIZE_MAX / 2);
+	for (size_t i = 0; i < n; i++)
+		s->first[(unsigned char)v[i].from[0]] = true;
+	return s;
+}
+
+void swap_stream_free(struct swap_stream *s)
+{
+	if (!s)
+		return;
+	if (s->held.data)
+		explicit_bzero(s->held.data, s->held.cap);
+	buf_done(&s->held);
+	free(s);
+}
+
+/* The longest match at the start of the text; *ret_open: it may become one, or a longer one, with more bytes. */
+static const struct swap *look(const struct swap_stream *s, const char *text, size_t len, bool *ret_open)
+{
+	const struct swap *best = NULL;
+
+	*ret_open = false;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct swap *x = &s->v[i];
+		if (memcmp(x->from, text, MIN(len, x->len)) != 0)
+			continue;
+		if (x->len > len)
+			*ret_open = true;
+		else if (!best || x->len > best->len)
+			best = x;
+	}
+	return best;
+}
+
+/* Works off data; returns how many of its bytes are done with. */
+static size_t work(const struct swap_stream *s, const char *data, size_t len, bool last, struct buf *out, int *ret)
+{
+	size_t from = 0, i = 0;
+
+	while (i < len && *ret == 0) {
+		bool open = false;
+		const struct swap *x = s->first[(unsigned char)data[i]] ? look(s, data + i, len - i, &open) : NULL;
+		if (open && !last)
+			break;
+		if (!x) {
+			i++;
+			continue;
+		}
+		*ret = buf_add(out, data + from, i - from);
+		if (*ret == 0)
+			*ret = buf_add(out, x->to, x->len);
+		from = i += x->len;
+	}
+	if (*ret == 0)
+		*ret = buf_add(out, data + from, i - from);
+	return i;
+}
+
+int swap_stream_feed(struct swap_stream *s, const char *data, size_t len, struct buf *out)
+{
+	int r = 0;
+
+	if (s->held.len == 0) {
+		size_t done = work(s, data, len, false, out, &r);
+		return r < 0 ? r : buf_add(&s->held, data + done, len - done);
+	}
+	r = buf_add(&s->held, data, len);
+	if (r == 0)
+		buf_consume(&s->held, work(s, s->held.data, s->held.len, false, out, &r));
+	return r;
+}
+
+int swap_stream_end(struct swap_stream *s, struct buf *out)
+{
+	int r = 0;
+
+	if (s->held.len)
+		(void)work(s, s->held.data, s->held.len, true, out, &r);
+	buf_clear(&s->held);
+	return r;
+}
