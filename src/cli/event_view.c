@@ -367,6 +367,18 @@ static void network_blocked(const struct shown *s, const json_t *ev)
 		out_printf(" %lld times", count);
 }
 
+static void secret_blocked(const struct shown *s, const json_t *ev)
+{
+	(void)ev;
+	out_style(STYLE_YELLOW);
+	out_printf("secret not given: ");
+	out_style(STYLE_PLAIN);
+	print_member(s, "name", 0);
+	out_printf(" was sent to ");
+	print_member(s, "host", 0);
+	out_printf(" as its placeholder");
+}
+
 /* In learn mode this is what the run was for: the rules that would let it through again. */
 static void network_summary(const struct shown *s, const json_t *ev)
 {
@@ -503,6 +515,7 @@ static const struct {
 	{"node_error", true, node_trouble},
 	{"network_blocked", true, network_blocked},
 	{"network_summary", false, network_summary},
+	{"secret_blocked", true, secret_blocked},
 	{"budget_warning", true, budget},
 	{"mcp_server_failed", true, sandbox_warning},
 	{"attachments_copying", true, attachments_copying},

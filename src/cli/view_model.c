@@ -388,6 +388,16 @@ static void warning(struct view *v, const json_t *ev)
 		view_note(v, message);
 }
 
+static void secret_blocked(struct view *v, const json_t *ev)
+{
+	const json_t *data = json_object_get(ev, "data");
+	const char *name = json_get_str(data, "name"), *host = json_get_str(data, "host");
+
+	auto_free char *text =
+		xasprintf("secret %s was sent to %s as its placeholder", name ? name : "?", host ? host : "?");
+	view_note(v, text);
+}
+
 static void budget(struct view *v, const json_t *ev)
 {
 	const json_t *data = json_object_get(ev, "data");
@@ -422,6 +432,7 @@ static const struct {
 	{"worktree_kept", worktree_kept, NULL},
 	{"worktree_warning", warning, NULL},
 	{"network_blocked", network_blocked, NULL},
+	{"secret_blocked", secret_blocked, NULL},
 	{"budget_warning", budget, NULL},
 	{"budget_exceeded", budget, NULL},
 	{"node_started", NULL, node_started},

@@ -8,6 +8,7 @@
 #include <base/str.h>
 #include <driver/session.h>
 #include <net/policy.h>
+#include <net/secret.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,13 @@ static bool is_bad_secret(const struct sandbox_secret *s, struct finding *f)
 	if (str_starts(s->from, "env:") && !getenv(s->from + strlen("env:"))) {
 		finding_set(f, FINDING_NO, "%.100s: the variable %.100s is not set", s->name, s->from + strlen("env:"));
 		finding_hint(f, "Export it before the run, or name another source.");
+		return true;
+	}
+	const char *value = str_starts(s->from, "env:") ? getenv(s->from + strlen("env:")) : NULL;
+	struct err e = ERR_INIT;
+	if (value && secret_check_value(value, strlen(value), &e) < 0) {
+		finding_set(f, FINDING_NO, "%.100s: %.300s", s->name, e.msg);
+		finding_hint(f, "%s", e.hint);
 		return true;
 	}
 	if (str_starts(s->from, "file:") && access(s->from + strlen("file:"), R_OK) < 0) {

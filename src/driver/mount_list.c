@@ -15,3 +15,12 @@ void mount_list_add(json_t *list, const char *type, const char *source, const ch
 	json_put_bool(m, "readonly", readonly);
 	(void)json_array_append_new(list, m);
 }
+
+const char *const certificate_places[] = {
+	"/etc/ssl/certs/ca-certificates.crt",		     /* Debian, Alpine, Arch */
+	"/etc/ssl/cert.pem",				     /* Alpine, Arch */
+	"/etc/pki/tls/certs/ca-bundle.crt",		     /* Fedora and its kin */
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* the same */
+	"/etc/ssl/ca-bundle.pem",			     /* SUSE */
+	NULL,
+};

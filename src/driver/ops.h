@@ -13,6 +13,12 @@ struct sandbox;
 struct sandbox_limits;
 struct sandbox_spec;
 
+/* What programs inside are to trust, as PEM. Both NULL in a plan, where they do not exist yet. */
+struct certificates {
+	char *authority; /* of the proxy that inspects TLS */
+	char *bundle;	 /* the host's own store, and the authority */
+};
+
 /* What a sandbox is made from; everything is borrowed until its free. */
 struct sandbox_params {
 	const struct sandbox_spec *spec;
@@ -25,7 +31,8 @@ struct sandbox_params {
 	const char *attachments;		  /* on the host, to be read only; NULL: none */
 	const char *run_id;
 	const char *run_name;
-	bool enforce_network; /* no network but the listening sockets */
+	const struct certificates *certificates; /* NULL: TLS is not inspected */
+	bool enforce_network;			 /* no network but the listening sockets */
 };
 
 /* How it speaks to the session; each may come at any time after start. */
@@ -101,6 +108,9 @@ struct sandbox {
 	uint16_t proxy_port;
 	bool without_guest; /* once it is ready */
 };
+
+/* Where systems keep the file of the certificates that they trust; NULL-terminated. */
+extern const char *const certificate_places[];
 
 /* One mount of a plan: type bind, tmpfs, cover (an empty folder that hides what is there) or the file system's name. */
 void mount_list_add(json_t *list, const char *type, const char *source, const char *target, bool readonly);

@@ -9,6 +9,7 @@
 #include "ops.h"
 #include "post_create.h"
 #include "proxy_env.h"
+#include "session_inspect.h"
 #include "session_priv.h"
 #include "sources.h"
 
@@ -183,6 +184,11 @@ static void on_blocked(void *arg, const struct proxy_blocked *b)
 	session_emit_blocked(arg, b);
 }
 
+static void on_secret_blocked(void *arg, const struct proxy_secret_blocked *b)
+{
+	session_emit_secret_blocked(arg, b);
+}
+
 static void on_summary(void *arg, const struct proxy_host_total *t, size_t n)
 {
 	session_emit_summary(arg, t, n);
@@ -200,14 +206,14 @@ static int start_proxy(struct session *s, struct err *e)
 	const struct sandbox_network *n = &s->spec.network;
 
 	id_hex(s->token, (PROXY_TOKEN_SIZE - 1) / 2);
-	const struct proxy_params pp = {
+	struct proxy_params pp = {
 		.policy = s->policy,
 		.token = s->token,
 		.resolve = s->p.resolve,
 		.learn = n->mode == NETWORK_LEARN,
 		.strict_sni = n->strict_sni,
 	};
-	return proxy_new(&pp, &s->proxy, e);
+	return session_inspects(s) ? session_inspect_start(s, &pp, e) : proxy_new(&pp, &s->proxy, e);
 }
 
 /* The folder in the workspace that commands take for the store when none is named. */
@@ -300,7 +306,7 @@ int session_settle(struct session *s, struct err *e)
 		r = s->driver->check(&s->params, &s->offered, e);
 	if (r == 0 && s->params.enforce_network && s->driver->caps.network_policy)
 		r = make_policy(s, e);
-	return r;
+	return r < 0 ? r : session_inspect_settle(s, e);
 }
 
 static int prepare(struct session *s, struct err *e)
@@ -354,8 +360,11 @@ void session_start(struct session *s, session_done_cb done, void *arg)
 {
 	const struct sandbox_callbacks cb = {
 		.on_ready = on_sandbox_ready, .on_lost = on_sandbox_lost, .on_event = on_sandbox_event, .arg = s};
-	const struct proxy_callbacks proxy_cb = {
-		.on_blocked = on_blocked, .on_summary = on_summary, .on_lost = on_proxy_lost, .arg = s};
+	const struct proxy_callbacks proxy_cb = {.on_blocked = on_blocked,
+						 .on_secret_blocked = on_secret_blocked,
+						 .on_summary = on_summary,
+						 .on_lost = on_proxy_lost,
+						 .arg = s};
 	struct err e = ERR_INIT;
 	int r = 0;
 
@@ -381,6 +390,7 @@ void session_add_env(const struct session *s, struct strv *env)
 {
 	if (s->proxy)
 		proxy_env_add(env, s->sandbox->proxy_host, s->proxy_port, s->token, !s->sandbox->without_guest);
+	session_inspect_env(s, env);
 }
 
 int session_exec(struct session *s, const struct exec_opts *o, exec_done_cb done, void *arg, struct exec **ret,
@@ -527,6 +537,7 @@ void session_free(struct session *s)
 	if (s->sandbox)
 		s->sandbox->ops->free(s->sandbox);
 	proxy_free(s->proxy);
+	session_inspect_done(s);
 	policy_free(s->policy);
 	sandbox_spec_done(&s->spec);
 	host_state_done(&s->host_state);

@@ -1,6 +1,7 @@
 /* The events of a session, as docs/events.md describes them. A token or a secret's value has no way into one: none of
  * the fields here holds any. */
 #include "post_create.h"
+#include "session_inspect.h"
 #include "session_priv.h"
 
 #include <base/cleanup.h>
@@ -47,6 +48,8 @@ json_t *session_network_json(const struct session *s)
 	json_put_str(n, "mode", network_mode_name(s->spec.network.mode));
 	json_put_str(n, "enforcement", !s->params.enforce_network ? "none" : s->offered ? "proxy-env" : "namespace");
 	json_put(n, "rules", list);
+	if (s->spec.network.tls_inspect != TLS_INSPECT_OFF)
+		json_put_str(n, "tls_inspect", tls_inspect_name(s->spec.network.tls_inspect));
 	return n;
 }
 
@@ -67,6 +70,8 @@ void session_emit_started(const struct session *s)
 	json_put_bool(d, "has_post_create", post_create_wanted(spec));
 	json_put_str(d, "workspace_folder", s->workspace_target);
 	json_put(d, "network", session_network_json(s));
+	if (session_inspects(s))
+		json_put(d, "secrets", session_secrets_json(s));
 	json_put(ms, "prepare", json_real(ms_between(s->begin_ns, s->prepared_ns)));
 	json_put(ms, "create", json_real(ms_between(s->prepared_ns, s->ready_ns)));
 	json_put(ms, "ready", json_real(ms_between(s->begin_ns, s->ready_ns)));
@@ -159,7 +164,24 @@ void session_emit_blocked(const struct session *s, const struct proxy_blocked *b
 		emit(s, "network_blocked", d);
 		return;
 	}
-	s->p.on_blocked(s->p.arg, d, b->first_ms, b->last_ms);
+	s->p.on_blocked(s->p.arg, "network_blocked", d, b->first_ms, b->last_ms);
+	json_decref(d);
+}
+
+void session_emit_secret_blocked(const struct session *s, const struct proxy_secret_blocked *b)
+{
+	json_t *d = json_object();
+
+	json_put_str(d, "name", b->name);
+	json_put_str(d, "host", b->host);
+	json_put_int(d, "port", b->port);
+	json_put_str(d, "run_id", s->p.run_id);
+	json_put_int(d, "count", b->count);
+	if (!s->p.on_blocked) {
+		emit(s, "secret_blocked", d);
+		return;
+	}
+	s->p.on_blocked(s->p.arg, "secret_blocked", d, b->first_ms, b->last_ms);
 	json_decref(d);
 }
 

@@ -5,6 +5,7 @@
  * is: a mount is known by its target, since no two have the same. */
 #include "ops.h"
 #include "proxy_env.h"
+#include "session_inspect.h"
 #include "session_priv.h"
 
 #include <base/cleanup.h>
@@ -133,6 +134,7 @@ static json_t *proxy_names(const struct session *s)
 
 	if (s->policy)
 		proxy_env_add(&env, NULL, 0, "", !s->offered);
+	session_inspect_env(s, &env);
 	for (size_t i = 0; i < env.n; i++)
 		(void)json_array_append_new(list, json_text(env.v[i], strcspn(env.v[i], "=")));
 	return list;
@@ -167,6 +169,8 @@ static int fill(struct session *s, json_t *to, struct err *e)
 	json_put_str(to, "artifact_files", session_artifact_files(s));
 	json_put(to, "skipped", session_skipped_json(s));
 	json_put(to, "network", session_network_json(s));
+	if (session_inspects(s))
+		json_put(to, "secrets", session_secrets_json(s));
 	json_put(to, "proxy_env", proxy_names(s));
 	json_put(to, "limits", driver_limits(s->driver, &s->spec.limits));
 	json_put(to, "warnings", warnings(s));

@@ -20,6 +20,7 @@ enum session_state {
 	SESSION_STOPPED
 };
 
+struct secrets;
 struct sources;
 
 struct session {
@@ -33,6 +34,9 @@ struct session {
 	struct proxy *proxy;
 	char token[PROXY_TOKEN_SIZE];
 	uint16_t proxy_port;
+	struct secrets *secrets; /* without their values; NULL: TLS is not inspected */
+	size_t n_declared;	 /* the first of them are the block's, which every program gets */
+	struct certificates certificates;
 	char *workspace_target;
 	char *home;
 	struct host_state_plan host_state;
@@ -76,6 +80,7 @@ void session_emit_host_state(const struct session *s);
 void session_emit_warnings(const struct session *s);
 /* A program inside made the folder that later commands would take for the run store. */
 void session_emit_planted(const struct session *s, const char *path);
+void session_emit_secret_blocked(const struct session *s, const struct proxy_secret_blocked *b);
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b);
 void session_emit_summary(const struct session *s, const struct proxy_host_total *t, size_t n);
 void session_emit_stopped(const struct session *s);

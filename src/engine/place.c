@@ -120,12 +120,12 @@ static void add_nodes(const struct place *pl, json_t *data)
 }
 
 /* The node alone that was under way there is the one whose connections were refused. */
-static void on_blocked(void *arg, json_t *data, uint64_t first_ms, uint64_t last_ms)
+static void on_blocked(void *arg, const char *type, json_t *data, uint64_t first_ms, uint64_t last_ms)
 {
 	const struct place *pl = arg;
 	const struct stay *s = stay_only(&pl->stays, first_ms, last_ms);
 
-	engine_emit(pl->en, "network_blocked", s ? s->branch : NULL, s ? s->node : owner(pl), json_copy(data));
+	engine_emit(pl->en, type, s ? s->branch : NULL, s ? s->node : owner(pl), json_copy(data));
 }
 
 static void on_event(void *arg, const char *type, json_t *data)

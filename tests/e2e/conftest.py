@@ -139,7 +139,8 @@ def programs(base):
     here = bin_dir()
     folder = os.path.join(base, 'bin')
     os.mkdir(folder, 0o755)
-    places = {'iterion': ['.'], 'iterion-guest': ['.', '../guest', '../libexec/iterion']}
+    places = {'iterion': ['.'], 'iterion-guest': ['.', '../guest', '../libexec/iterion'],
+              'iterion-proxy': ['.', '../net', '../libexec/iterion']}
     for name, tries in places.items():
         found = [p for p in (os.path.join(here, t, name) for t in tries) if os.path.exists(p)]
         assert found, f'{name} is not in {here}: build it, or name its folder in ITERION_BIN_DIR'

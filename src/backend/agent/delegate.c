@@ -16,6 +16,7 @@
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/path.h>
+#include <driver/agent.h>
 #include <driver/session.h>
 #include <dsl/ast.h>
 
@@ -54,6 +55,11 @@ void delegate_pass(struct node_exec *x, const struct agent_key *keys, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const char *here = strv_get_env(&x->env, keys[i].name);
+		const char *placeholder = session_secret(x->task.session, keys[i].name);
+		if (placeholder) {
+			strv_set_env(&x->env, keys[i].name, placeholder);
+			continue;
+		}
 		const char *value = here ? here : agent_env(x->task.host_env, keys[i].name);
 		if (!value)
 			continue;

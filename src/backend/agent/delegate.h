@@ -89,7 +89,7 @@ void delegate_cancel(struct node_exec *x, enum node_cancel how);
 const char *agent_env(const char *const *env, const char *name);
 
 /* Gives the agent's own program variables of the host that its environment does not have yet; those that are secret are
- * hidden from all that it prints. */
+ * hidden from all that it prints. Of those that are secrets of the sandbox it gets the placeholder. */
 struct agent_key {
 	const char *name;
 	bool secret;

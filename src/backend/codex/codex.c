@@ -13,6 +13,7 @@
 #include <base/cleanup.h>
 #include <base/json.h>
 #include <base/mem.h>
+#include <driver/agent.h>
 #include <dsl/ast.h>
 
 #include <errno.h>
@@ -39,12 +40,14 @@ static void set_environment(struct node_exec *x)
 {
 	static const struct agent_key own[] = {{"CODEX_API_KEY", true}};
 	static const struct agent_key home[] = {{"CODEX_HOME", false}};
-	const char *key = agent_env(x->task.host_env, "OPENAI_API_KEY");
+	const char *placeholder = session_secret(x->task.session, "OPENAI_API_KEY");
+	const char *key = placeholder ? placeholder : agent_env(x->task.host_env, "OPENAI_API_KEY");
 
 	delegate_pass(x, own, ARRAY_LEN(own));
 	if (!strv_get_env(&x->env, "CODEX_API_KEY") && key) {
 		strv_set_env(&x->env, "CODEX_API_KEY", key);
-		strv_add(&x->secrets, key);
+		if (!placeholder)
+			strv_add(&x->secrets, key);
 	}
 	if (!x->isolated)
 		delegate_pass(x, home, ARRAY_LEN(home));

@@ -161,6 +161,8 @@ static void add_ours(const struct sandbox_params *p, const struct args_facts *f,
 		{f->socket, GUEST_CONTROL_SOCKET, false},
 		{p->artifact_files, GUEST_ARTIFACT_FILES, false},
 		{p->attachments, GUEST_ATTACHMENTS, true},
+		{f->authority, GUEST_CA_AUTHORITY, true},
+		{f->bundle, GUEST_CA_BUNDLE, true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -169,6 +171,13 @@ static void add_ours(const struct sandbox_params *p, const struct args_facts *f,
 		add_bind(to, rows[i].source, rows[i].target, rows[i].readonly);
 		strv_add(targets, rows[i].target);
 	}
+}
+
+/* The image's own file of certificates, wherever its system has it, reads as the one with the proxy's. */
+static void add_certificates(const struct args_facts *f, struct strv *to)
+{
+	for (const char *const *v = certificate_places; f->bundle && *v; v++)
+		add_bind(to, f->bundle, *v, true);
 }
 
 static int add_mount(const struct sandbox_mount *m, const struct args_facts *f, struct strv *to, struct err *e)
@@ -260,6 +269,7 @@ static int add_mounts(const struct sandbox_params *p, const struct args_facts *f
 	int r = 0;
 
 	add_ours(p, f, to, &targets);
+	add_certificates(f, to);
 	for (size_t i = 0; p->host_state && i < p->host_state->mounts.n; i++) {
 		add_bind(to, p->host_state->sources.v[i], p->host_state->mounts.v[i], false);
 		strv_add(&targets, p->host_state->mounts.v[i]);

@@ -17,10 +17,12 @@ struct args_facts {
 	const char *name;    /* of the container */
 	const char *owner;   /* labels.h */
 	const char *image;
-	const char *guest;    /* the guest's file on this host */
-	const char *socket;   /* the host's listening control socket; NULL: the guest is not used, PID 1 is sleep */
-	bool advisory;	      /* a policy is only offered: the engine's own network */
-	const char *alias;    /* with it: a name for the engine's host; NULL: none is needed */
+	const char *guest;     /* the guest's file on this host */
+	const char *socket;    /* the host's listening control socket; NULL: the guest is not used, PID 1 is sleep */
+	bool advisory;	       /* a policy is only offered: the engine's own network */
+	const char *alias;     /* with it: a name for the engine's host; NULL: none is needed */
+	const char *authority; /* files of this host with what p->certificates says; NULL: none */
+	const char *bundle;
 	const char *env_file; /* a path that the program can open */
 	uid_t uid;	      /* this process's own */
 	gid_t gid;

@@ -324,6 +324,7 @@ static int container_new(const struct container_engine *en, const struct sandbox
 			 .host_state = true,                                                                           \
 			 .user = true,                                                                                 \
 			 .network_policy = true,                                                                       \
+			 .secrets = true,                                                                              \
 			 .limits = true},                                                                              \
 		.artifact_files = GUEST_ARTIFACT_FILES,                                                                \
 		.attachments = GUEST_ATTACHMENTS,                                                                      \

@@ -30,6 +30,8 @@ static const char prefix[] = "iterion-control.";
 struct control {
 	char *dir;
 	char *path;
+	char *files[CONTROL_FILES];
+	size_t n_files;
 	int fd;
 	uv_poll_t poll;
 	bool watching;
@@ -105,6 +107,25 @@ const char *control_path(const struct control *c)
 	return c->path;
 }
 
+const char *control_add_file(struct control *c, const char *name, const char *text, struct err *e)
+{
+	auto_free char *path = path_join(c->dir, name);
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+
+	if (fd >= 0)
+		c->files[c->n_files++] = xstrdup(path);
+	/* By descriptor: umask must not keep the container's user from it. */
+	if (r == 0 && fchmod(fd, 0444) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)err_sys(e, -r, "write %s", path);
+		err_hint(e, "The sandbox needs a folder for its own files: make room there, or set XDG_RUNTIME_DIR.");
+		return NULL;
+	}
+	return c->files[c->n_files - 1];
+}
+
 /* From here on there is no way to it any more. */
 static void take_away(struct control *c)
 {
@@ -113,6 +134,8 @@ static void take_away(struct control *c)
 		return;
 	c->there = false;
 	(void)unlink(c->path);
+	for (size_t i = 0; i < c->n_files; i++)
+		(void)unlink(c->files[i]);
 	(void)rmdir(c->dir);
 }
 
@@ -159,6 +182,8 @@ static void destroy(struct control *c)
 	void (*closed)(void *arg) = c->closed;
 	void *arg = c->closed_arg;
 
+	for (size_t i = 0; i < c->n_files; i++)
+		free(c->files[i]);
 	free(c->dir);
 	free(c->path);
 	free(c);

@@ -403,14 +403,35 @@ static int open_control(struct container *c, struct err *e)
 	return r;
 }
 
+/* The files of certificates, beside the socket. */
+static int write_certificates(struct container *c, const char **ret_authority, const char **ret_bundle, struct err *e)
+{
+	const struct certificates *own = c->p->certificates;
+
+	if (!own)
+		return 0;
+	if (!c->control) {
+		err_hint(e, "Use an engine on this machine, or take tls_inspect and secrets out of the block.");
+		return err_set(
+			e, ERR_UNSUPPORTED, ENOTSUP,
+			"inspect TLS: the container cannot have a file of this machine, so it would not trust it");
+	}
+	*ret_authority = control_add_file(c->control, "a", own->authority, e);
+	*ret_bundle = *ret_authority ? control_add_file(c->control, "b", own->bundle, e) : NULL;
+	return *ret_bundle ? 0 : -EIO;
+}
+
 int container_make(struct container *c, struct err *e)
 {
 	auto_strv argv = {0};
 	char owner[OWNER_SIZE];
+	const char *authority = NULL, *bundle = NULL;
 
 	int r = c->guest ? open_control(c, e) : 0;
 	if (r == 0)
 		r = write_env(c, e);
+	if (r == 0)
+		r = write_certificates(c, &authority, &bundle, e);
 	if (r < 0)
 		return r;
 	label_owner(owner);
@@ -422,6 +443,8 @@ int container_make(struct container *c, struct err *e)
 		.image = c->image,
 		.guest = c->guest,
 		.socket = c->control ? control_path(c->control) : NULL,
+		.authority = authority,
+		.bundle = bundle,
 		.env_file = "/dev/stdin",
 		.uid = getuid(),
 		.gid = getgid(),

@@ -52,9 +52,9 @@ static void add_mount(const struct container_engine *en, const char *text, json_
 		if (to && !*to)
 			*to = xstrdup(strchr(field, '=') + 1);
 	}
-	/* The socket is made with the sandbox. */
-	bool control = str_eq(target, GUEST_CONTROL_SOCKET);
-	mount_list_add(list, cover ? "cover" : type, control ? NULL : source, target, readonly);
+	/* These are made with the sandbox. */
+	bool later = str_eq(target, GUEST_CONTROL_SOCKET) || str_eq(source, "/authority") || str_eq(source, "/bundle");
+	mount_list_add(list, cover ? "cover" : type, later ? NULL : source, target, readonly);
 }
 
 int container_list_mounts(const struct container_engine *en, const struct sandbox_params *p, json_t *list,
@@ -74,6 +74,8 @@ int container_list_mounts(const struct container_engine *en, const struct sandbo
 		.image = p->spec->image ? p->spec->image : "plan",
 		.guest = guest,
 		.socket = "/control",
+		.authority = p->certificates ? "/authority" : NULL,
+		.bundle = p->certificates ? "/bundle" : NULL,
 		.env_file = "/env",
 		.uid = getuid(),
 		.gid = getgid(),

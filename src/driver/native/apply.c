@@ -216,7 +216,9 @@ static int check_source(int fd, const struct step *s)
 static int do_bind(struct builder *b, const struct step *s)
 {
 	/* No link is followed: the plan holds resolved paths, and one that became a link since is an attack. */
-	auto_fd source = file_open_resolve(AT_FDCWD, s->source, O_PATH, RESOLVE_NO_SYMLINKS);
+	auto_fd source = s->flags & STEP_INSIDE
+				 ? file_open_resolve(b->root, relative(s->source), O_PATH | O_NOFOLLOW, BENEATH)
+				 : file_open_resolve(AT_FDCWD, s->source, O_PATH, RESOLVE_NO_SYMLINKS);
 	int checked = source < 0 ? source : check_source(source, s);
 	if (checked < 0)
 		return checked;

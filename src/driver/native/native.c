@@ -243,6 +243,7 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 		.attachments = p->attachments,
 		.host_state = p->host_state,
 		.hidden = p->hidden,
+		.certificates = p->certificates,
 		.uid = getuid(),
 		.gid = getgid(),
 		.host_network = !p->enforce_network,
@@ -332,7 +333,12 @@ static int sweep(size_t *ret_n, struct err *e)
 
 const struct driver driver_native = {
 	.name = "native",
-	.caps = {.mounts = true, .host_state = true, .network_policy = true, .limits = true, .host_toolchain = true},
+	.caps = {.mounts = true,
+		 .host_state = true,
+		 .network_policy = true,
+		 .limits = true,
+		 .secrets = true,
+		 .host_toolchain = true},
 	.probe = child_probe,
 	.doubtful = child_doubtful,
 	.artifact_files = GUEST_ARTIFACT_FILES,

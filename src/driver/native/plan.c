@@ -5,6 +5,7 @@
  * deepest, and last what has to be hidden again. Only lstat and readlink look at the host here; nothing is created
  * outside of the list. */
 #include "plan.h"
+#include "../ops.h"
 
 #include <base/arena.h>
 #include <base/cleanup.h>
@@ -125,6 +126,25 @@ static void add_dev(struct plan *p)
 	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 01777, .target = "/dev/shm"});
 }
 
+static const char *text_of(const char *s)
+{
+	return s ? s : "";
+}
+
+/* The system's own file of certificates reads as the one with the proxy's: only where it is a file of its own, since a
+ * link leads to one that is replaced too, or to none that is seen inside. */
+static void add_certificates(struct plan *p, const struct plan_facts *f)
+{
+	struct stat st;
+
+	for (const char *const *v = certificate_places; f->certificates && *v; v++)
+		if (lstat(*v, &st) == 0 && S_ISREG(st.st_mode))
+			plan_add(p, (struct step){.kind = STEP_BIND,
+						  .flags = STEP_RO | STEP_INSIDE,
+						  .target = *v,
+						  .source = GUEST_CA_BUNDLE});
+}
+
 static void add_writable(struct plan *p, const struct plan_facts *f)
 {
 	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 01777, .target = "/tmp"});
@@ -135,6 +155,14 @@ static void add_writable(struct plan *p, const struct plan_facts *f)
 		plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0755, .target = GUEST_ARTIFACT_FILES});
 	if (f->attachments)
 		plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0755, .target = GUEST_ATTACHMENTS});
+	if (f->certificates) {
+		plan_add(p, (struct step){.kind = STEP_FILE,
+					  .target = GUEST_CA_AUTHORITY,
+					  .content = text_of(f->certificates->authority)});
+		plan_add(p, (struct step){.kind = STEP_FILE,
+					  .target = GUEST_CA_BUNDLE,
+					  .content = text_of(f->certificates->bundle)});
+	}
 	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0755, .target = "/run"});
 	/* A mount of its own: a mount point cannot be renamed, so nobody inside can put another file at the path. */
 	plan_add(p, (struct step){.kind = STEP_READONLY, .target = "/run/iterion"});
@@ -236,5 +264,6 @@ int plan_host_view(struct plan *p, const struct sandbox_spec *spec, const struct
 	add_dev(p);
 	plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0555, .target = "/sys"});
 	add_writable(p, f);
+	add_certificates(p, f);
 	return add_user_mounts(p, spec, f, e);
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct arena;
+struct certificates;
 struct err;
 struct host_state_plan;
 struct sandbox_spec;
@@ -29,6 +30,7 @@ enum step_flag {
 	STEP_RO = 1,
 	STEP_DEVICE = 2,     /* device files below work */
 	STEP_SOURCE_DIR = 4, /* a bind's source is a folder (else a file) */
+	STEP_INSIDE = 8,     /* a bind's source is a file that an earlier step made */
 };
 
 struct step {
@@ -57,6 +59,7 @@ struct plan_facts {
 	const char *attachments;		  /* the same; read-only inside */
 	const struct host_state_plan *host_state; /* NULL: none */
 	const char *hidden;			  /* the run store when it lies within the workspace, else NULL */
+	const struct certificates *certificates;  /* NULL: TLS is not inspected */
 	uid_t uid;
 	gid_t gid;
 	bool host_network; /* open mode: the host's resolver files are shown */

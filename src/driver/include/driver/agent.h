@@ -12,6 +12,9 @@ struct session;
  * session, s NULL) on the host. The caller frees. Returns 0, or -ENOENT naming where it was looked for. */
 int session_guest(const struct session *s, char **ret, struct err *e) __attribute__((warn_unused_result));
 
+/* What stands inside for a secret of that name (a placeholder), or NULL when the session (s may be NULL) has none. */
+const char *session_secret(const struct session *s, const char *name);
+
 /* A request that this process makes in the name of an agent inside: the session's policy decides as it does for the
  * agent's own connections, before DNS by the name and before dialling by the address. What is refused becomes the
  * event network_blocked, unless the rule is silent. */

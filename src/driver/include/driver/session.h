@@ -26,9 +26,9 @@ struct session_params {
 	bool late;		    /* the sandbox itself is made by session_start, which may never be called */
 	/* One sandbox event (docs/events.md); data is borrowed. */
 	void (*on_event)(void *arg, const char *type, json_t *data);
-	/* network_blocked, in place of on_event unless NULL, with the time (clock_ms) of the first and the last of the
-	 * refusals that it tells of. */
-	void (*on_blocked)(void *arg, json_t *data, uint64_t first_ms, uint64_t last_ms);
+	/* network_blocked and secret_blocked, in place of on_event unless NULL, with the time (clock_ms) of the first
+	 * and the last of the refusals that it tells of. */
+	void (*on_blocked)(void *arg, const char *type, json_t *data, uint64_t first_ms, uint64_t last_ms);
 	/* The sandbox or its proxy died by itself: execs under way end as EXEC_LOST right after. */
 	void (*on_lost)(void *arg, const struct err *e);
 	void *arg;
@@ -41,8 +41,9 @@ int session_new(const struct session_params *p, struct session **ret, struct err
 
 /* What session_new would make of these parameters, without making anything (loop and callbacks are not used; the
  * folders artifact_files and attachments need not exist): driver, workspace_folder, home, artifact_files,
- * mounts [{type, source, target, readonly, origin}], skipped [{path, reason}], network {mode, enforcement, rules},
- * proxy_env [names], limits (driver/limits.h), warnings [{code, message}]. Fails with what session_new would say. */
+ * mounts [{type, source, target, readonly, origin}], skipped [{path, reason}], network {mode, enforcement, rules,
+ * tls_inspect when it is on}, secrets [names] then, proxy_env [names], limits (driver/limits.h), warnings [{code,
+ * message}]. Fails with what session_new would say. */
 int session_plan(const struct session_params *p, json_t **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* Prepares and starts; done is called once, later, with NULL or why it failed (then nothing runs). */

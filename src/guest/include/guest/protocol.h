@@ -23,6 +23,10 @@ enum {
 #define GUEST_ARTIFACT_FILES "/run/iterion/artifact-files"
 /* Where the files that the run was given stand, read-only. */
 #define GUEST_ATTACHMENTS "/run/iterion/attachments"
+/* Where the certificates of TLS inspection stand: the proxy's authority alone, and behind the host's own store. */
+#define GUEST_CA_DIR "/run/iterion/ca"
+#define GUEST_CA_AUTHORITY GUEST_CA_DIR "/iterion.pem"
+#define GUEST_CA_BUNDLE GUEST_CA_DIR "/bundle.pem"
 
 enum guest_frame {
 	/* host to guest */
