@@ -11,11 +11,27 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-	&command_init,	       &command_run,	       &command_resume,	       &command_validate,
-	&command_inspect,      &command_logs,	       &command_report,	       &command_diagram,
-	&command_sandbox_exec, &command_sandbox_shell, &command_sandbox_plan,  &command_sandbox_doctor,
-	&command_sandbox_ls,   &command_sandbox_gc,    &command_network_check, &command_proxy,
-	&command_completion,   &command_version,
+	&command_init,
+	&command_run,
+	&command_resume,
+	&command_validate,
+	&command_inspect,
+	&command_logs,
+	&command_report,
+	&command_diagram,
+	&command_sandbox_exec,
+	&command_sandbox_shell,
+	&command_sandbox_plan,
+	&command_sandbox_doctor,
+	&command_sandbox_ls,
+	&command_sandbox_gc,
+	&command_sandbox_images,
+	&command_sandbox_images_pull,
+	&command_sandbox_images_prune,
+	&command_network_check,
+	&command_proxy,
+	&command_completion,
+	&command_version,
 };
 const size_t n_commands = ARRAY_LEN(commands);
 

@@ -9,8 +9,10 @@
 #include <base/err.h>
 #include <base/mem.h>
 #include <base/str.h>
+#include <image/worker.h>
 
 #include <errno.h>
+#include <unistd.h>
 
 /* `iterion` alone, a group alone, or `--help` behind either. */
 static int show_group(size_t n, const char *const *words, size_t depth, struct err *e)
@@ -52,6 +54,8 @@ static int dispatch(size_t n, const char *const *words, struct err *e)
 
 	if (n > 0 && str_eq(words[0], "__claw-runner"))
 		return claw_runner_exec(words, e);
+	if (n == 1 && str_eq(words[0], IMAGE_WORKER))
+		return image_worker(STDIN_FILENO, STDOUT_FILENO);
 	if (n == 1 && str_eq(words[0], "--version")) {
 		words = version;
 	} else if (help) {

@@ -450,7 +450,8 @@ const char *session_workspace(const struct session *s)
 const char *session_home(const struct session *s)
 {
 	/* What is shared of the user's home stands at its own path; without that, HOME is the image's user's. */
-	if (s->driver->caps.image && (s->spec.host_state == HOST_STATE_NONE || !s->home))
+	bool image = s->spec.image || s->spec.build.dockerfile;
+	if (image && (s->spec.host_state == HOST_STATE_NONE || !s->home))
 		return NULL;
 	return s->home ? s->home : "/";
 }

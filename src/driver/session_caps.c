@@ -60,7 +60,7 @@ int session_check_caps(const struct session *s, struct err *e)
 		{"image", spec->image != NULL, c->image},
 		{"build", spec->build.dockerfile != NULL, c->build},
 		{"mounts", spec->n_mounts > 0, c->mounts},
-		{"user", spec->user != NULL, c->user},
+		{"user", spec->user != NULL, c->user || (c->image_user && spec->image)},
 		/* noop was asked for by name to run unprotected, which sandbox_skipped records. */
 		{"a network policy", spec->network.mode != NETWORK_OPEN && s->driver != &driver_noop,
 		 c->network_policy},
@@ -69,8 +69,7 @@ int session_check_caps(const struct session *s, struct err *e)
 		{"limits", spec->limits.cpus > 0 || spec->limits.memory || spec->limits.pids, c->limits},
 		{"post_create", spec->post_create != NULL, s->driver != &driver_noop},
 		{"commands of devcontainer.json", !lifecycle_empty(&spec->lifecycle), s->driver != &driver_noop},
-		/* Words for a container's making: who takes an image makes containers. */
-		{"run_args", wants_run_args(spec), c->image},
+		{"run_args", wants_run_args(spec), c->run_args},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)

@@ -13,6 +13,7 @@
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/clock.h>
+#include <base/err.h>
 #include <base/json.h>
 #include <base/mem.h>
 #include <base/str.h>
@@ -221,11 +222,15 @@ static int unpack_one(struct fetch *f, size_t i, struct err *e)
 	return r;
 }
 
-/* The facts of a layer that is there. */
-static void count_layer(struct fetch *f, const char *diff_id)
+/* The facts of a layer that is there; of one that the image has twice, once. */
+static void count_layer(struct fetch *f, size_t layer)
 {
+	const char *diff_id = f->config.diff_ids.v[layer];
 	char name[STORE_NAME_SIZE];
 
+	for (size_t i = 0; i < layer; i++)
+		if (str_eq(f->config.diff_ids.v[i], diff_id))
+			return;
 	store_name(diff_id, name);
 	auto_free char *path = xasprintf("%s/layer", name);
 	auto_json facts = store_get(f->store, "layers", path);
@@ -253,7 +258,7 @@ static int ensure_layer(struct fetch *f, size_t i, struct err *e)
 		return err_wrap(e, r, "layer %zu of %zu (%.19s)", i + 1, f->manifest.n_layers,
 				f->manifest.layers[i].digest);
 	}
-	count_layer(f, diff_id);
+	count_layer(f, i);
 	return 0;
 }
 
@@ -323,8 +328,10 @@ int image_fetch(const struct fetch_opts *o, struct err *e)
 	close_quietly(f.store);
 	manifest_done(&f.manifest);
 	image_config_done(&f.config);
-	if (r < 0)
+	if (r < 0) {
 		(void)err_wrap(e, r, "image %.200s", f.ref.text);
+		err_hint(e, "Build or push the image again, or choose another one.");
+	}
 	image_ref_done(&f.ref);
 	free(f.stamp);
 	return r;

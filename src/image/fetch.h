@@ -1,7 +1,7 @@
 /* Bringing an image into the store. */
 #pragma once
 
-#include <base/err.h>
+#include <image/worker.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,7 +12,7 @@ struct fetch_opts {
 	uint64_t max_bytes;    /* of one layer's files; 0: a bound of its own */
 	bool look;	       /* only whether it can be had: nothing is stored */
 	/* How far it is: bytes of a layer. At most two a second. */
-	void (*on_progress)(void *arg, const char *layer, uint64_t current, uint64_t total);
+	image_progress on_progress; /* may be NULL */
 	void *arg;
 };
 

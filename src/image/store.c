@@ -196,7 +196,10 @@ static int take_layers(int store, const char *dir, const json_t *record, struct 
 		if (!id || !image_digest_valid(id) || !store_has_layer(store, id))
 			return -ENOENT;
 		store_name(id, name);
-		strv_take(&to->layers, xasprintf("%s/layers/%s/fs", dir, name));
+		/* Overlayfs refuses a folder twice. What lies lower of the two is wholly hidden. */
+		auto_free char *path = xasprintf("%s/layers/%s/fs", dir, name);
+		if (!strv_has(&to->layers, path))
+			strv_take(&to->layers, TAKE_PTR(path));
 	}
 	return 0;
 }

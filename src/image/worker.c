@@ -76,23 +76,36 @@ static int max_bytes(uint64_t *ret, struct err *e)
 	return 0;
 }
 
-static int fetch(const json_t *j, int *out, struct err *e)
+int image_pull(const struct image_request *r, image_progress progress, void *arg, struct err *e)
 {
 	struct fetch_opts o = {
+		.store = r->store,
+		.reference = r->reference,
+		.base = r->base,
+		.look = r->look,
+		.on_progress = progress,
+		.arg = arg,
+	};
+	int bad = max_bytes(&o.max_bytes, e);
+
+	return bad < 0 ? bad : image_fetch(&o, e);
+}
+
+static int fetch(const json_t *j, int *out, struct err *e)
+{
+	const struct image_request request = {
 		.store = json_get_str(j, "store"),
 		.reference = json_get_str(j, "reference"),
 		.base = json_get_str(j, "base"),
 		.look = json_is_true(json_object_get(j, "look")),
-		.on_progress = on_progress,
-		.arg = out,
 	};
-	int r = max_bytes(&o.max_bytes, e);
 
-	if (r == 0 && (!o.store || !o.reference || !o.base))
-		r = err_set(e, ERR_USAGE, EINVAL, IMAGE_WORKER ": its input is no request");
-	if (r < 0)
+	if (!request.store || !request.reference || !request.base) {
+		int r = err_set(e, ERR_USAGE, EINVAL, IMAGE_WORKER ": its input is no request");
 		err_hint(e, "It is started by other commands, not by people.");
-	return r < 0 ? r : image_fetch(&o, e);
+		return r;
+	}
+	return image_pull(&request, on_progress, out, e);
 }
 
 int image_worker(int in, int out)
@@ -139,7 +152,7 @@ void image_line_parse(const char *line, struct image_line *ret, struct err *e)
 
 int image_look(const struct image_request *r, struct err *e)
 {
-	const struct fetch_opts o = {.store = r->store, .reference = r->reference, .base = r->base, .look = true};
+	const struct image_request look = {.store = r->store, .reference = r->reference, .base = r->base, .look = true};
 
-	return image_fetch(&o, e);
+	return image_pull(&look, NULL, NULL, e);
 }

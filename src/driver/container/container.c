@@ -319,6 +319,7 @@ static int container_new(const struct container_engine *en, const struct sandbox
 		.name = #id,                                                                                           \
 		.mounts_by_path = true,                                                                                \
 		.caps = {.image = true,                                                                                \
+			 .run_args = true,                                                                             \
 			 .build = true,                                                                                \
 			 .mounts = true,                                                                               \
 			 .host_state = true,                                                                           \

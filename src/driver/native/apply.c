@@ -7,6 +7,7 @@
  * Nothing is ever created in a bound folder: a mount point is made only where our own tmpfs is. At the end the root
  * is made read-only, takes the old root's place, and the old one is detached. */
 #include "apply.h"
+#include "overlay.h"
 #include "plan.h"
 
 #include <base/cleanup.h>
@@ -30,13 +31,17 @@
 enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
 
 struct builder {
-	int root;	/* the new root's mount */
-	dev_t root_dev; /* its device: mount points are made there only */
-	int old;	/* the old root */
-	int parent;	/* the folder of the last step's target, -1: none */
+	const struct plan *plan;
+	int scratch;	   /* the tmpfs that all of our own is on */
+	dev_t scratch_dev; /* its device, and the root's: mount points are made there only */
+	int root;	   /* the new root's mount: that tmpfs, or an image's overlay */
+	dev_t root_dev;
+	int old;    /* the old root */
+	int parent; /* the folder of the last step's target, -1: none */
 	bool parent_ours;
 	char parent_path[PATH_MAX];
-	int backing; /* the folder that proc is mounted over */
+	int backing; /* a folder of the tmpfs that nobody inside can reach */
+	size_t n_fresh;
 	int *covers; /* mounts that become read-only at the end */
 	size_t n_covers;
 	size_t cap_covers;
@@ -77,6 +82,11 @@ static int set_attr(int mount, uint64_t set, uint64_t clear, bool recursive)
 	return mount_setattr(mount, "", flags, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
+static bool is_ours(const struct builder *b, const struct stat *st)
+{
+	return st->st_dev == b->root_dev || st->st_dev == b->scratch_dev;
+}
+
 static int place(int mount, int target)
 {
 	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
@@ -103,7 +113,7 @@ static int make_folders(const struct builder *b, char *walk)
 		if (fd == -ENOENT) {
 			if (fstat(at, &st) < 0)
 				return -errno;
-			if (st.st_dev != b->root_dev)
+			if (!is_ours(b, &st))
 				return -EXDEV;
 			if (mkdirat(at, part, 0755) < 0)
 				return -errno;
@@ -147,7 +157,7 @@ static int open_parent(struct builder *b, const char *path, const char **ret_nam
 	}
 	memcpy(b->parent_path, path, len);
 	b->parent_path[len] = '\0';
-	b->parent_ours = st.st_dev == b->root_dev;
+	b->parent_ours = is_ours(b, &st);
 	return b->parent = fd;
 }
 
@@ -195,6 +205,9 @@ static int do_file(struct builder *b, const struct step *s)
 {
 	const char *name;
 	int parent = open_parent(b, s->target, &name);
+	/* An image's own file makes way, and so does a link of it, which would lead elsewhere. */
+	if (parent >= 0 && b->plan->layered)
+		(void)unlinkat(parent, name, 0);
 	auto_fd fd = parent < 0 ? parent : openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
 	if (fd < 0)
@@ -250,8 +263,29 @@ static int remount_self(struct builder *b, const struct step *s, uint64_t set, u
 	return r < 0 ? r : place_folder(b, tree, target);
 }
 
+/* An empty folder of the tmpfs over the target, whatever an image has there. */
+static int do_fresh(struct builder *b, const struct step *s)
+{
+	const struct plan *p = b->plan;
+	char name[24];
+
+	snprintf(name, sizeof name, "fresh-%zu", b->n_fresh++);
+	if (mkdirat(b->backing, name, 0700) < 0 || fchmodat(b->backing, name, s->mode, 0) < 0)
+		return -errno;
+	if (p->uid && geteuid() == 0 && fchownat(b->backing, name, p->uid, p->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	auto_fd tree = open_tree(b->backing, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return -errno;
+	int r = set_attr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
+	auto_fd target = r < 0 ? r : open_target(b, s->target, true, 0755);
+	return target < 0 ? target : place_folder(b, tree, target);
+}
+
 static int do_writable(struct builder *b, const struct step *s)
 {
+	if (b->plan->layered)
+		return do_fresh(b, s);
 	return remount_self(b, s, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY);
 }
 
@@ -395,47 +429,78 @@ static int step_failed(const struct step *s, int r, struct err *e)
 	return r;
 }
 
-/* The tmpfs that becomes the root, mounted on the old root's top. */
+/* The tmpfs, mounted on the old root's top: it becomes the root, or has what an image's root lacks. */
 static int make_root(struct builder *b, struct err *e)
 {
 	static const char *const options[] = {"mode", "0755", NULL};
-	struct stat st;
+	struct stat st, root;
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "separate the sandbox's mounts from the host's");
 	b->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	b->root = new_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	if (b->old < 0 || b->root < 0)
-		return err_sys(e, b->root < 0 ? -b->root : errno, "make the sandbox's root file system");
-	if (place(b->root, b->old) < 0 || fstat(b->root, &st) < 0)
-		return err_sys(e, errno, "place the sandbox's root file system");
-	b->root_dev = st.st_dev;
-	if (mkdirat(b->root, "proc", 0555) < 0)
+	b->scratch = new_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (b->old < 0 || b->scratch < 0)
+		return err_sys(e, b->scratch < 0 ? -b->scratch : errno, "make the sandbox's root file system");
+	int r = place(b->scratch, b->old);
+	if (r < 0)
+		return err_sys(e, -r, "place the sandbox's root file system");
+	b->root = b->plan->layered ? overlay_mount(b->scratch, b->plan, e) : fcntl(b->scratch, F_DUPFD_CLOEXEC, 0);
+	if (b->root < 0)
+		return b->plan->layered ? b->root : err_sys(e, errno, "make the sandbox's root file system");
+	if (fstat(b->scratch, &st) < 0 || fstat(b->root, &root) < 0)
+		return err_sys(e, errno, "look at the sandbox's root file system");
+	b->scratch_dev = st.st_dev;
+	b->root_dev = root.st_dev;
+	/* Of an image's sandbox nothing of the tmpfs can be reached but what is mounted; else /proc hides this folder.
+	 */
+	if (mkdirat(b->scratch, "proc", 0555) < 0)
 		return err_sys(e, errno, "make the sandbox's /proc");
-	b->backing = openat(b->root, "proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	b->backing = openat(b->scratch, "proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return b->backing < 0 ? err_sys(e, errno, "make the sandbox's /proc") : 0;
 }
 
-/* The old root goes to where the new one is put on top of it, and is then detached (pivot_root(2), NOTES). */
+/* The old root goes to where the new one is put on top of it, and is then detached (pivot_root(2), NOTES). With an
+ * image the tmpfs still stands on the old root, where umount2 finds it first: then it takes two. That nothing stands
+ * above the new root any more is looked at, since ".." at the top would lead into it. */
+static int leave_old_root(const struct builder *b, struct err *e)
+{
+	struct stat top, above;
+
+	if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || fchdir(b->old) < 0)
+		return err_sys(e, errno, "leave the host's file system");
+	if (b->plan->layered && umount2(".", MNT_DETACH) < 0)
+		return err_sys(e, errno, "leave the sandbox's own file system");
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return err_sys(e, errno, "leave the host's file system");
+	if (stat("/", &top) < 0 || stat("/..", &above) < 0)
+		return err_sys(e, errno, "look at the sandbox's root");
+	if (top.st_dev != above.st_dev || top.st_ino != above.st_ino)
+		return err_set(e, ERR_SANDBOX, EPERM, "leave the host's file system: something stands above the root");
+	return 0;
+}
+
 static int enter_root(const struct builder *b, struct err *e)
 {
-	if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || fchdir(b->old) < 0 ||
-	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		return err_sys(e, errno, "leave the host's file system");
-	int r = lock_covers(b);
-	if (r == 0)
+	int r = leave_old_root(b, e);
+
+	if (r < 0)
+		return r;
+	r = lock_covers(b);
+	if (r == 0 && !b->plan->layered)
 		r = set_attr(b->root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
 	return r < 0 ? err_sys(e, -r, "make the sandbox's root read-only") : 0;
 }
 
 int plan_apply(const struct plan *p, struct err *e)
 {
-	struct builder b = {.root = -1, .old = -1, .parent = -1, .backing = -1};
+	struct builder b = {.plan = p, .scratch = -1, .root = -1, .old = -1, .parent = -1, .backing = -1};
 
 	umask(022);
 	int r = make_root(&b, e);
 	for (size_t i = 0; r == 0 && i < p->n; i++) {
 		r = actions[p->v[i].kind].run(&b, &p->v[i]);
+		if (r < 0 && p->v[i].flags & STEP_OPTIONAL)
+			r = 0;
 		if (r < 0)
 			r = step_failed(&p->v[i], r, e);
 	}
@@ -447,6 +512,7 @@ int plan_apply(const struct plan *p, struct err *e)
 	free(b.covers);
 	close_quietly(b.backing);
 	close_quietly(b.root);
+	close_quietly(b.scratch);
 	close_quietly(b.old);
 	return r;
 }

@@ -56,14 +56,14 @@ static int build(const struct child_params *p, bool born, struct err *e)
 	if (p->hold)
 		r = hold_enter(p->hold, born, e);
 	if (r == 0 && p->user_namespace)
-		r = confine_map_self(p->uid, p->gid, e);
+		r = confine_map_ids(&p->ids, e);
 	if (r == 0)
 		r = plan_apply(p->plan, e);
 	if (r == 0 && p->own_network)
 		r = confine_loopback_up(e);
 	if (r == 0 && sethostname(host_name, sizeof host_name - 1) < 0)
 		r = err_sys(e, errno, "set the sandbox's host name");
-	return r < 0 ? r : confine_privileges(e);
+	return r < 0 ? r : confine_privileges(&p->ids, e);
 }
 
 /* Only the control channel goes on; 0, 1 and 2 lead nowhere. */

@@ -1,6 +1,8 @@
 /* The first process of a native sandbox, from its birth to the guest. */
 #pragma once
 
+#include "confine.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -13,8 +15,7 @@ struct child_params {
 	struct hold *hold;   /* NULL: no limits */
 	bool user_namespace; /* for a user without CAP_SYS_ADMIN */
 	bool own_network;
-	uid_t uid;
-	gid_t gid;
+	struct confine_ids ids;
 };
 
 /* Makes the process in new namespaces. It builds the sandbox around itself and becomes the guest's init, with its end

@@ -40,16 +40,16 @@ static int write_proc(const char *path, const char *text, struct err *e)
 	return r < 0 ? err_sys(e, -r, "write %s", path) : 0;
 }
 
-int confine_map_self(unsigned uid, unsigned gid, struct err *e)
+int confine_map_ids(const struct confine_ids *ids, struct err *e)
 {
 	char line[64];
 
-	snprintf(line, sizeof line, "%u %u 1\n", uid, uid);
+	snprintf(line, sizeof line, "%u %u 1\n", ids->uid, ids->host_uid);
 	int r = write_proc("/proc/self/uid_map", line, e);
 	/* user_namespaces(7): a process without CAP_SETGID outside may map its group only once setgroups is denied. */
 	if (r == 0)
 		r = write_proc("/proc/self/setgroups", "deny\n", e);
-	snprintf(line, sizeof line, "%u %u 1\n", gid, gid);
+	snprintf(line, sizeof line, "%u %u 1\n", ids->gid, ids->host_gid);
 	if (r == 0)
 		r = write_proc("/proc/self/gid_map", line, e);
 	if (r < 0)
@@ -68,7 +68,17 @@ int confine_loopback_up(struct err *e)
 	return 0;
 }
 
-static int drop_capabilities(struct err *e)
+/* The secure bits say that the capabilities are not lost by this. */
+static int become(const struct confine_ids *ids, struct err *e)
+{
+	if (ids->gid != getgid() && setresgid(ids->gid, ids->gid, ids->gid) < 0)
+		return err_sys(e, errno, "become the group %u", ids->gid);
+	if (ids->uid != getuid() && setresuid(ids->uid, ids->uid, ids->uid) < 0)
+		return err_sys(e, errno, "become the user %u", ids->uid);
+	return 0;
+}
+
+static int drop_capabilities(const struct confine_ids *ids, struct err *e)
 {
 	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 				   SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
@@ -81,6 +91,9 @@ static int drop_capabilities(struct err *e)
 	for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return err_sys(e, errno, "drop capability %u", cap);
+	int r = become(ids, e);
+	if (r < 0)
+		return r;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 || syscall(SYS_capset, &head, none) < 0)
 		return err_sys(e, errno, "drop the capabilities");
 	return 0;
@@ -112,14 +125,14 @@ static int turn_core_dumps_off(struct err *e)
 	return err_sys(e, errno, "turn core dumps off");
 }
 
-int confine_privileges(struct err *e)
+int confine_privileges(const struct confine_ids *ids, struct err *e)
 {
 	/* EPERM where setgroups is denied: then the groups came with the user and cannot be had twice. */
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return err_sys(e, errno, "drop the supplementary groups");
 	int r = turn_core_dumps_off(e);
 	if (r == 0)
-		r = drop_capabilities(e);
+		r = drop_capabilities(ids, e);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -116,6 +116,15 @@ static const char *line_of(const char *text, unsigned id)
 	return NULL;
 }
 
+static void add_names(struct plan *p)
+{
+	plan_add(p,
+		 (struct step){.kind = STEP_FILE,
+			       .target = "/etc/hosts",
+			       .content = "127.0.0.1 localhost iterion\n::1 localhost ip6-localhost ip6-loopback\n"});
+	plan_add(p, (struct step){.kind = STEP_FILE, .target = "/etc/hostname", .content = "iterion\n"});
+}
+
 /* The host's file, with a line for the sandbox's own user or group when that comes from elsewhere (LDAP, SSSD): a
  * program that cannot name its own user is lost. own_line makes that line. */
 static void add_accounts(struct plan *p, const char *path, unsigned id, char *(*own_line)(const struct plan_facts *f),
@@ -159,10 +168,31 @@ void plan_etc(struct plan *p, const struct plan_facts *f)
 		add_entry(p, with_host_network[i]);
 	add_accounts(p, "/etc/passwd", f->uid, passwd_line, f);
 	add_accounts(p, "/etc/group", f->gid, group_line, f);
-	plan_add(p,
-		 (struct step){.kind = STEP_FILE,
-			       .target = "/etc/hosts",
-			       .content = "127.0.0.1 localhost iterion\n::1 localhost ip6-localhost ip6-loopback\n"});
-	plan_add(p, (struct step){.kind = STEP_FILE, .target = "/etc/hostname", .content = "iterion\n"});
+	add_names(p);
 	plan_add(p, (struct step){.kind = STEP_SYMLINK, .target = "/etc/mtab", .source = "/proc/self/mounts"});
+}
+
+/* The image's own, with a line more when it does not know the user. Without the file the image has no accounts, and
+ * needs none. */
+static void add_image_account(struct plan *p, const char *path, const char *text, unsigned id, const char *line)
+{
+	if (!text || line_of(text, id))
+		return;
+	size_t len = strlen(text);
+	auto_free char *both = xasprintf("%s%s%s", text, len && text[len - 1] != '\n' ? "\n" : "", line);
+	plan_add(p, (struct step){.kind = STEP_FILE, .target = path, .content = both});
+}
+
+void plan_image_etc(struct plan *p, const struct plan_facts *f)
+{
+	auto_free char *user = xasprintf("user:x:%u:%u::%s:/bin/sh\n", f->uid, f->gid, f->home ? f->home : "/");
+	auto_free char *group = xasprintf("user:x:%u:\n", f->gid);
+	auto_free char *resolv = NULL;
+
+	add_names(p);
+	if (!f->host_network || file_read(AT_FDCWD, "/etc/resolv.conf", PASSWD_LIMIT, &resolv, NULL, NULL) < 0)
+		resolv = xstrdup("# names are looked up by the proxy\n");
+	plan_add(p, (struct step){.kind = STEP_FILE, .target = "/etc/resolv.conf", .content = resolv});
+	add_image_account(p, "/etc/passwd", f->passwd, f->uid, user);
+	add_image_account(p, "/etc/group", f->group, f->gid, group);
 }

@@ -10,6 +10,8 @@
 #include "child.h"
 #include "hold.h"
 #include "hold_choose.h"
+#include "image.h"
+#include "late.h"
 #include "plan.h"
 
 #include <base/cleanup.h>
@@ -18,6 +20,7 @@
 #include <base/mem.h>
 #include <base/spawn.h>
 #include <guest/protocol.h>
+#include <sandbox/spec.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +43,7 @@ struct native {
 	struct sandbox_limits limits;
 	struct hold *hold; /* NULL: no limits */
 	struct limit_counters counters;
+	struct native_image image; /* held as long as it lives */
 	uv_poll_t exit;
 	bool watching;
 	bool attached;	   /* the channel is the loop's */
@@ -95,6 +99,7 @@ static void on_channel_ready(void *arg, int terminals, const int *listeners, siz
 		hold_counters(n->hold, &n->counters);
 		hold_warnings(n->hold, warn, n);
 	}
+	native_image_tell(&n->image, &n->cb);
 	n->cb.on_ready(n->cb.arg, listeners, count);
 }
 
@@ -217,6 +222,9 @@ static void free_native(struct sandbox *s)
 	close_quietly(n->pidfd);
 	close_quietly(n->terminals);
 	hold_free(n->hold);
+	free(n->base.image_digest);
+	strv_done(&n->base.env);
+	native_image_done(&n->image);
 	free(n);
 }
 
@@ -232,7 +240,8 @@ static int open_terminal(struct sandbox *s)
 static const struct sandbox_ops ops = {
 	.start = start, .exec = exec_native, .open_terminal = open_terminal, .stop = stop, .free = free_native};
 
-static int make_plan(const struct sandbox_params *p, const char *guest, struct plan **ret, struct err *e)
+static int make_plan(const struct sandbox_params *p, const struct native_image *image, const char *guest,
+		     struct plan **ret, struct err *e)
 {
 	const struct plan_facts facts = {
 		.workspace = p->workspace,
@@ -244,13 +253,16 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 		.host_state = p->host_state,
 		.hidden = p->hidden,
 		.certificates = p->certificates,
-		.uid = getuid(),
-		.gid = getgid(),
+		.uid = image ? image->user.uid : getuid(),
+		.gid = image ? image->user.gid : getgid(),
 		.host_network = !p->enforce_network,
+		.layers = image ? &image->image.layers : NULL,
+		.passwd = image ? image->passwd : NULL,
+		.group = image ? image->group : NULL,
 	};
 	struct plan *plan = plan_new();
 
-	int r = plan_host_view(plan, p->spec, &facts, e);
+	int r = image ? plan_image_view(plan, p->spec, &facts, e) : plan_host_view(plan, p->spec, &facts, e);
 	if (r < 0)
 		plan_free(plan);
 	else
@@ -258,15 +270,35 @@ static int make_plan(const struct sandbox_params *p, const char *guest, struct p
 	return r;
 }
 
-static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, struct err *e)
+/* The guest's checks: an image's root can be written. */
+static struct guest_config guest_settings(const struct sandbox_params *p)
 {
+	return (struct guest_config){
+		.checks = GUEST_CHECK_CONFINED | GUEST_CHECK_OWN_PIDS |
+			  (p->spec->image ? 0u : GUEST_CHECK_ROOT_READONLY) |
+			  (p->enforce_network ? GUEST_CHECK_NO_NETWORK : 0u),
+		.listen_port = p->enforce_network ? PROXY_PORT : 0,
+	};
+}
+
+static void take_image(struct native *n, struct native_image *image)
+{
+	n->image = *image;
+	*image = (struct native_image){.image.hold = -1};
+	n->base.image_digest = n->image.image.digest ? xstrdup(n->image.image.digest) : NULL;
+	native_image_env(&n->image, &n->base.env);
+}
+
+int native_new(const struct sandbox_params *p, struct native_image *image, struct sandbox **ret, struct err *e)
+{
+	const struct confine_ids own = {.uid = getuid(), .gid = getgid(), .host_uid = getuid(), .host_gid = getgid()};
 	auto_free char *guest = NULL;
 	struct plan *plan = NULL;
 	int control;
 
 	int r = guest_path_find(&guest, e);
 	if (r == 0)
-		r = make_plan(p, guest, &plan, e);
+		r = make_plan(p, image, guest, &plan, e);
 	if (r < 0)
 		return r;
 	struct native *n = xcalloc(1, sizeof *n);
@@ -276,13 +308,13 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 	n->hold = hold_new(&n->limits, p->run_id, !child_is_privileged());
 	if (n->hold)
 		hold_counters(n->hold, &n->counters);
+	n->image.image.hold = -1;
 	const struct child_params child = {
 		.plan = plan,
 		.hold = n->hold,
 		.user_namespace = !child_is_privileged(),
 		.own_network = p->enforce_network,
-		.uid = getuid(),
-		.gid = getgid(),
+		.ids = image ? native_image_ids(image) : own,
 	};
 	r = child_start(&child, &n->pid, &n->pidfd, &control, e);
 	plan_free(plan);
@@ -291,14 +323,17 @@ static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, str
 		free(n);
 		return r;
 	}
-	const struct guest_config cfg = {
-		.checks = GUEST_CHECK_CONFINED | GUEST_CHECK_ROOT_READONLY | GUEST_CHECK_OWN_PIDS |
-			  (p->enforce_network ? GUEST_CHECK_NO_NETWORK : 0u),
-		.listen_port = p->enforce_network ? PROXY_PORT : 0,
-	};
+	if (image)
+		take_image(n, image);
+	const struct guest_config cfg = guest_settings(p);
 	n->channel = channel_new(control, &cfg);
 	*ret = &n->base;
 	return 0;
+}
+
+static int sandbox_new(const struct sandbox_params *p, struct sandbox **ret, struct err *e)
+{
+	return p->spec->image ? late_new(p, ret, e) : native_new(p, NULL, ret, e);
 }
 
 static int list_mounts(const struct sandbox_params *p, json_t *list, struct err *e)
@@ -308,12 +343,14 @@ static int list_mounts(const struct sandbox_params *p, json_t *list, struct err 
 					    [STEP_PROC] = "proc",
 					    [STEP_DEVPTS] = "devpts",
 					    [STEP_COVER] = "cover"};
+	/* The mounts are the same whatever is in the image, which need not be here. */
+	const struct native_image unseen = {.user = {.uid = getuid(), .gid = getgid()}, .image.hold = -1};
 	auto_free char *guest = NULL;
 	struct plan *plan = NULL;
 
 	int r = guest_path_find(&guest, e);
 	if (r == 0)
-		r = make_plan(p, guest, &plan, e);
+		r = make_plan(p, p->spec->image ? &unseen : NULL, guest, &plan, e);
 	for (size_t i = 0; r == 0 && plan && i < plan->n; i++) {
 		const struct step *s = &plan->v[i];
 		if (s->kind < ARRAY_LEN(types) && types[s->kind])
@@ -333,7 +370,9 @@ static int sweep(size_t *ret_n, struct err *e)
 
 const struct driver driver_native = {
 	.name = "native",
-	.caps = {.mounts = true,
+	.caps = {.image = true,
+		 .image_user = true,
+		 .mounts = true,
 		 .host_state = true,
 		 .network_policy = true,
 		 .limits = true,

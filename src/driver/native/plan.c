@@ -37,6 +37,7 @@ void plan_free(struct plan *p)
 		return;
 	arena_free(p->arena);
 	free(p->v);
+	free(p->layers);
 	free(p);
 }
 
@@ -85,7 +86,7 @@ static void add_programs(struct plan *p)
 		add_as_on_host(p, names[i]);
 }
 
-static void add_proc(struct plan *p)
+void plan_proc(struct plan *p)
 {
 	/* What shows or changes the host rather than the sandbox's processes. */
 	static const char *const masked[] = {
@@ -103,7 +104,7 @@ static void add_proc(struct plan *p)
 		plan_add(p, (struct step){.kind = STEP_LOCK, .target = locked[i]});
 }
 
-static void add_dev(struct plan *p)
+void plan_dev(struct plan *p)
 {
 	static const char *const devices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
 					      "/dev/random", "/dev/urandom", "/dev/tty"};
@@ -145,10 +146,8 @@ static void add_certificates(struct plan *p, const struct plan_facts *f)
 						  .source = GUEST_CA_BUNDLE});
 }
 
-static void add_writable(struct plan *p, const struct plan_facts *f)
+void plan_run_places(struct plan *p, const struct plan_facts *f)
 {
-	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 01777, .target = "/tmp"});
-	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 01777, .target = "/var/tmp"});
 	plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0755, .target = GUEST_DIR});
 	plan_add(p, (struct step){.kind = STEP_FILE, .target = GUEST_PATH, .content = ""});
 	if (f->artifact_files)
@@ -163,7 +162,10 @@ static void add_writable(struct plan *p, const struct plan_facts *f)
 					  .target = GUEST_CA_BUNDLE,
 					  .content = text_of(f->certificates->bundle)});
 	}
-	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0755, .target = "/run"});
+}
+
+void plan_run_binds(struct plan *p, const struct plan_facts *f)
+{
 	/* A mount of its own: a mount point cannot be renamed, so nobody inside can put another file at the path. */
 	plan_add(p, (struct step){.kind = STEP_READONLY, .target = "/run/iterion"});
 	plan_add(p, (struct step){.kind = STEP_BIND, .flags = STEP_RO, .target = GUEST_PATH, .source = f->guest});
@@ -177,6 +179,15 @@ static void add_writable(struct plan *p, const struct plan_facts *f)
 					  .flags = STEP_RO | STEP_SOURCE_DIR,
 					  .target = GUEST_ATTACHMENTS,
 					  .source = f->attachments});
+}
+
+static void add_writable(struct plan *p, const struct plan_facts *f)
+{
+	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 01777, .target = "/tmp"});
+	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 01777, .target = "/var/tmp"});
+	plan_run_places(p, f);
+	plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0755, .target = "/run"});
+	plan_run_binds(p, f);
 	if (f->home)
 		plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0700, .target = f->home});
 }
@@ -227,10 +238,14 @@ static int add_mount(struct plan *p, const struct sandbox_mount *m, struct err *
 	return 0;
 }
 
-/* The workspace and the mounts that the spec asks for. A mount point must exist before what lies below it. */
-static int add_user_mounts(struct plan *p, const struct sandbox_spec *spec, const struct plan_facts *f, struct err *e)
+/* A mount point must exist before what lies below it. */
+int plan_user_mounts(struct plan *p, const struct sandbox_spec *spec, const struct plan_facts *f,
+		     const struct strv *extra, struct err *e)
 {
 	size_t first = p->n;
+
+	for (size_t i = 0; extra && i < extra->n; i++)
+		plan_add(p, (struct step){.kind = STEP_WRITABLE, .mode = 0700, .target = extra->v[i]});
 
 	plan_add(p, (struct step){.kind = STEP_BIND,
 				  .flags = STEP_SOURCE_DIR,
@@ -260,10 +275,10 @@ int plan_host_view(struct plan *p, const struct sandbox_spec *spec, const struct
 {
 	add_programs(p);
 	plan_etc(p, f);
-	add_proc(p);
-	add_dev(p);
+	plan_proc(p);
+	plan_dev(p);
 	plan_add(p, (struct step){.kind = STEP_DIR, .mode = 0555, .target = "/sys"});
 	add_writable(p, f);
 	add_certificates(p, f);
-	return add_user_mounts(p, spec, f, e);
+	return plan_user_mounts(p, spec, f, NULL, e);
 }

@@ -11,6 +11,7 @@ struct certificates;
 struct err;
 struct host_state_plan;
 struct sandbox_spec;
+struct strv;
 
 enum step_kind {
 	STEP_DIR,      /* a folder (mode) */
@@ -31,6 +32,7 @@ enum step_flag {
 	STEP_DEVICE = 2,     /* device files below work */
 	STEP_SOURCE_DIR = 4, /* a bind's source is a folder (else a file) */
 	STEP_INSIDE = 8,     /* a bind's source is a file that an earlier step made */
+	STEP_OPTIONAL = 16,  /* an image may stand in its way: then it is left out */
 };
 
 struct step {
@@ -47,6 +49,13 @@ struct plan {
 	struct step *v;
 	size_t n;
 	size_t cap;
+	/* Of an image: the root is an overlay of these folders (the topmost first), can be written, and what
+	 * STEP_WRITABLE makes is empty. */
+	bool layered;
+	const char **layers;
+	size_t n_layers;
+	uid_t uid; /* who owns what it makes, when that is another user than root */
+	gid_t gid;
 };
 
 /* What the plan depends on beside the spec. All paths absolute and resolved. */
@@ -63,6 +72,10 @@ struct plan_facts {
 	uid_t uid;
 	gid_t gid;
 	bool host_network; /* open mode: the host's resolver files are shown */
+	/* Of an image: its layers, and its files of accounts (NULL: it has none). */
+	const struct strv *layers;
+	const char *passwd;
+	const char *group;
 };
 
 struct plan *plan_new(void);
@@ -76,5 +89,22 @@ void plan_add(struct plan *p, struct step s);
 int plan_host_view(struct plan *p, const struct sandbox_spec *spec, const struct plan_facts *facts, struct err *e)
 	__attribute__((warn_unused_result));
 
-/* The part of it that is /etc. */
+/* The view of an image: its own files, which can be written until the sandbox ends, and over them what a sandbox has of
+ * its own. */
+int plan_image_view(struct plan *p, const struct sandbox_spec *spec, const struct plan_facts *facts, struct err *e)
+	__attribute__((warn_unused_result));
+
+/* The part of the host's view that is /etc, and of an image's. */
 void plan_etc(struct plan *p, const struct plan_facts *facts);
+void plan_image_etc(struct plan *p, const struct plan_facts *facts);
+
+/* What both views have. */
+void plan_proc(struct plan *p);
+void plan_dev(struct plan *p);
+/* The run's own folders below /run/iterion: first their places, then what stands there. */
+void plan_run_places(struct plan *p, const struct plan_facts *facts);
+void plan_run_binds(struct plan *p, const struct plan_facts *facts);
+/* The workspace, the user's state and the spec's mounts, from the shallowest to the deepest; folders of extra are made
+ * writable and empty among them. */
+int plan_user_mounts(struct plan *p, const struct sandbox_spec *spec, const struct plan_facts *facts,
+		     const struct strv *extra, struct err *e) __attribute__((warn_unused_result));

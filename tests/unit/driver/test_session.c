@@ -307,9 +307,9 @@ static void test_what_a_driver_cannot_do_is_an_error(void **state)
 
 	(void)state;
 	set_up(&f, NULL);
-	f.spec.image = xstrdup("debian:12");
+	f.spec.build.dockerfile = xstrdup("Dockerfile");
 	assert_int_equal(session_new(&f.params, &f.session, &e), -ENOTSUP);
-	assert_non_null(strstr(e.msg, "image"));
+	assert_non_null(strstr(e.msg, "build"));
 	assert_string_not_equal(e.hint, "");
 	f.params.driver = "nativ";
 	assert_int_equal(session_new(&f.params, &f.session, &e), -ENOENT);

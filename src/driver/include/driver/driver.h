@@ -15,6 +15,8 @@ struct driver_caps {
 	bool mounts;
 	bool host_state; /* shares the user's own state on this machine */
 	bool user;
+	bool image_user;     /* the user, of a sandbox that has an image */
+	bool run_args;	     /* words for a container's making */
 	bool network_policy; /* the policy is enforced, not only offered */
 	bool limits;
 	bool secrets;

@@ -34,5 +34,10 @@ struct image_line {
 /* Takes it apart; e is set when it is the worker's error. */
 void image_line_parse(const char *line, struct image_line *ret, struct err *e);
 
+/* Fetches an image in this process, and waits. on_progress (may be NULL) as struct image_line has it. */
+typedef void (*image_progress)(void *arg, const char *layer, uint64_t current, uint64_t total);
+int image_pull(const struct image_request *r, image_progress on_progress, void *arg, struct err *e)
+	__attribute__((warn_unused_result));
+
 /* Asks for an image without fetching it, and waits; for a process of its own. 0, -ENOENT, -EACCES or another -errno. */
 int image_look(const struct image_request *r, struct err *e) __attribute__((warn_unused_result));
