@@ -34,7 +34,9 @@ static bool is_docker(const struct strict_params *p)
 
 static bool has_image(const struct strict_params *p)
 {
-	return is_container(p) && p->spec->image;
+	bool images = is_container(p) || (!p->cloud && is_active(p) && str_eq(p->driver, "native"));
+
+	return images && p->spec->image;
 }
 
 static bool is_cloud(const struct strict_params *p)

@@ -9,7 +9,11 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <driver/driver.h>
+#include <image/reference.h>
+#include <image/store.h>
+#include <image/worker.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -110,9 +114,40 @@ static bool is_not_found(const char *text)
 	return false;
 }
 
+/* The native driver's images, by its own store and registry client; nothing is fetched. */
+static void native_image(const struct strict_params *p, struct finding *f)
+{
+	auto_free char *dir = image_store_dir(getenv("ITERION_HOME"), getenv("HOME"));
+	const struct image_request request = {.store = dir, .reference = p->spec->image, .base = p->workspace};
+	struct image image = {.hold = -1};
+	struct err e = ERR_INIT;
+	auto_image_ref ref = {0};
+
+	int r = image_ref_parse(p->spec->image, p->workspace, &ref, &e);
+	if (r == 0 && dir && image_store_find(dir, &ref, &image, &e) == 0) {
+		finding_set(f, FINDING_YES, "%.200s is on this machine", p->spec->image);
+		image_done(&image);
+		return;
+	}
+	if (r == 0)
+		r = image_look(&request, &e);
+	if (r == 0) {
+		finding_set(f, FINDING_YES, "%.200s can be fetched", p->spec->image);
+		return;
+	}
+	/* What is there and is not right will fail; a registry that cannot be asked may answer later. */
+	finding_set(f, e.kind == ERR_INPUT || r == -ENOENT ? FINDING_NO : FINDING_UNKNOWN, "%s", e.msg);
+	finding_hint(f, "%s", e.hint);
+}
+
 void strict_image(const struct question *q, struct finding *f)
 {
 	const struct strict_params *p = q->arg;
+
+	if (str_eq(p->driver, "native")) {
+		native_image(p, f);
+		return;
+	}
 	const char *image = p->spec->image;
 	const char *const here[] = {p->driver, "image", "inspect", image, NULL};
 	const char *const there[] = {p->driver, "manifest", "inspect", image, NULL};
