@@ -336,3 +336,112 @@ def test_the_proxy_is_closed_and_dies_with_the_run(run, ca):
     finally:
         p.kill()
         p.wait()
+
+
+SPEAK = r"""
+import base64, os, re, socket, ssl, sys
+host, port, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+m = re.match(r"http://([^@]*)@([^:/]+):(\d+)", os.environ["https_proxy"])
+s = socket.create_connection((m.group(2), int(m.group(3))), 20)
+auth = base64.b64encode(m.group(1).encode()).decode()
+s.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nProxy-Authorization: Basic {auth}\r\n\r\n".encode())
+f = s.makefile("rb", buffering=0)
+while f.readline().strip(): pass
+t = ssl.create_default_context().wrap_socket(s, server_hostname=host)
+f = t.makefile("rb")
+def head():
+    line, fields = f.readline(), {}
+    while (x := f.readline().strip()): k, v = x.split(b":", 1); fields[k.lower()] = v.strip()
+    return line.split()[1].decode(), fields
+def ask(path, more="", body=b""):
+    t.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{more}\r\n".encode() + body)
+if mode == "websocket":
+    ask("/ws", f"Connection: Upgrade\r\nUpgrade: websocket\r\nX-Token: {os.environ['TOKEN']}\r\n")
+    print(head()[0])
+    data = bytes(range(256)) * 4000
+    import threading
+    threading.Thread(target=t.sendall, args=(data,), daemon=True).start()
+    print(f.read(len(data)) == data)
+elif mode == "keep":
+    for path in ("/headers", "/bye", "/headers", "/headers"):
+        ask(path)
+        status, fields = head()
+        f.read(int(fields[b"content-length"]))
+        print(status)
+elif mode == "raw":
+    t.sendall(sys.stdin.buffer.read().decode("unicode_escape").encode("latin-1"))
+    print(head()[0])
+"""
+
+
+def speak(run, u, mode, before=''):
+    run.user.file('speak.py', SPEAK)
+    return run.run(f'{before}/usr/bin/python3 speak.py api.test {u.port} {mode}')[1][0].split()
+
+
+def test_websocket(run, ca):
+    with Upstream(ca, 'api.test') as u:
+        assert speak(run, u, 'websocket') == ['101', 'True']
+    assert u.seen[0]['headers']['X-Token'] == VALUE
+
+
+def test_one_connection_and_a_host_that_closes_between(run, ca):
+    with Upstream(ca, 'api.test') as u:
+        assert speak(run, u, 'keep') == ['200'] * 4
+    assert len(u.seen) == 4
+
+
+@pytest.mark.parametrize('request_text, status', [
+    (r'GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n', '400'),
+    (r'CONNECT evil.test:443 HTTP/1.1\r\nHost: api.test\r\n\r\n', '400'),
+    (r'GET / HTTP/1.1\r\n\r\n', '400'),
+    (r'GET / HTTP/1.1\r\nHost: api.test:1\r\n\r\n', '421'),
+    (r'GET / HTTP/1.1\r\nHost: api.test\r\nHost: evil.test\r\n\r\n', '400'),
+    (r'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', '400'),
+    (r'GET / HTTP/1.1\nHost: api.test\n\n', '400'),
+])
+def test_requests_that_could_be_read_in_two_ways(run, ca, request_text, status):
+    with Upstream(ca, 'api.test') as u:
+        assert speak(run, u, 'raw', f"printf %s '{request_text}' | ") == [status]
+        assert not u.seen
+
+
+def test_python_and_node_trust_it(run, ca):
+    import shutil
+    node = shutil.which('node')
+    run.user.file('get.py', 'import sys, urllib.request as r, os\n'
+                  'q = r.Request(sys.argv[1], headers={"Authorization": os.environ["TOKEN"]})\n'
+                  'print(r.urlopen(q, timeout=20).status)\n')
+    run.user.file('get.js', """
+const http = require('http'), tls = require('tls'), p = new URL(process.env.https_proxy), [host, port] = process.argv.slice(2);
+http.request({host: p.hostname, port: p.port, method: 'CONNECT', path: `${host}:${port}`, headers: {Host: `${host}:${port}`, 'Proxy-Authorization':
+  'Basic ' + Buffer.from(`${p.username}:${p.password}`).toString('base64')}}).on('connect', (res, socket) => {
+  const t = tls.connect({socket, servername: host}, () => { console.log(t.authorized); t.destroy(); });
+}).end();
+""")
+    commands = ['/usr/bin/python3 get.py https://api.test:%d/headers'] + ([f'{node} get.js api.test %d'] if node else [])
+    with Upstream(ca, 'api.test') as u:
+        _, out = run.run(*(c % u.port for c in commands))
+    assert [o.strip() for o in out] == ['200', 'true'][:len(commands)]
+    assert u.seen[0]['headers']['Authorization'] == VALUE
+
+
+def test_plain_http_gets_the_placeholder_and_is_recorded(run):
+    import http.server
+    import threading
+    seen = []
+
+    class Plain(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers['Authorization'])
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Plain) as s:
+        threading.Thread(target=s.serve_forever, args=(0.05,)).start()
+        _, out = run.run(f'echo $TOKEN; curl -sS -H "Authorization: $TOKEN" http://api.test:{s.server_address[1]}/')
+        s.shutdown()
+    assert seen == [out[0].strip()]
+    assert [b['name'] for b in of_type(run.user.events(), 'secret_blocked')] == ['TOKEN']

@@ -7,6 +7,8 @@ An Upstream answers by path:
   /split     the Authorization's last word, one byte a chunk
   /events    three server-sent events, the second once the test has called u.go.set()
   /set       the Authorization's last word in a header of the answer
+  /ws        becomes a WebSocket by name, and gives every byte back
+  /bye       closes the connection behind its answer, and does not say so in it
   /zip       the same compressed, whatever was asked for
 """
 import contextlib
@@ -110,6 +112,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b'0\r\n\r\n')
         elif path == '/set':
             self.whole(b'', X_Echo=self.last_word().decode())
+        elif path == '/ws':
+            self.wfile.write(b'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+            self.close_connection = True
+            while data := self.rfile.read1(65536):
+                self.wfile.write(data)
+        elif path == '/bye':
+            self.whole(b'bye')
+            self.close_connection = True
         elif path == '/zip':
             self.whole(gzip.compress(self.last_word()), Content_Type='text/plain', Content_Encoding='gzip')
         else:
