@@ -252,8 +252,9 @@ void h2_stream_closed(struct h2_half *half, uint32_t code)
 	/* A host that has answered whole may close before it has the whole request; its answer still goes on. */
 	if (half == &half->stream->answer && half->ended && code == NGHTTP2_NO_ERROR)
 		return;
-	(void)nghttp2_submit_rst_stream(peer->from->session, NGHTTP2_FLAG_NONE, peer->from_id,
-					code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
+	if (code == NGHTTP2_NO_ERROR)
+		code = half == &half->stream->request ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR;
+	(void)nghttp2_submit_rst_stream(peer->from->session, NGHTTP2_FLAG_NONE, peer->from_id, code);
 }
 
 void h2_streams_lose_host(struct h2 *h)

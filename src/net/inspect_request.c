@@ -15,22 +15,16 @@
 
 enum { TARGET_MAX = 2 * HTTP_HEAD_MAX, HTTPS = 443 };
 
-struct finding {
-	struct conn *c;
-};
-
 static void found(void *arg, const char *name)
 {
-	const struct conn *c = ((struct finding *)arg)->c;
+	const struct conn *c = arg;
 
 	proxy_report_blocked(c->p->secret_report, c->host.text, c->port, name, "");
 }
 
 void inspect_find_foreign(struct conn *c, const struct swaps *s, const char *text, size_t len)
 {
-	struct finding f = {c};
-
-	swaps_find_foreign(s, text, len, found, &f);
+	swaps_find_foreign(s, text, len, found, c);
 }
 
 static void find_in_head(struct conn *c, const struct swaps *s, const struct http_head *h)
