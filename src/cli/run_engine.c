@@ -5,6 +5,7 @@
 #include "ask.h"
 #include "event_view.h"
 #include "output.h"
+#include "place.h"
 #include "run_signals.h"
 #include "view.h"
 
@@ -92,8 +93,10 @@ static int run(struct runner *r, const struct engine_params *p, struct err *e)
 	if (r->asker)
 		asker_serve(r->asker, r->engine, r->live);
 	int n = engine_run(r->engine, on_done, r, e);
-	if (n == 0)
+	if (n == 0) {
+		place_keep_store(p->store_dir);
 		(void)uv_run(p->loop, UV_RUN_DEFAULT);
+	}
 	signal_watch_stop(&r->signals);
 	asker_stop(r->asker);
 	live_view_end(r->live);

@@ -144,10 +144,10 @@ void session_emit_warnings(const struct session *s)
 
 void session_emit_planted(const struct session *s, const char *path)
 {
-	auto_free char *message =
-		xasprintf("a program in the sandbox made %s, which later commands take for the run store: `iterion "
-			  "resume --last` would run what it says. Remove the folder unless you wanted it",
-			  path);
+	auto_free char *message = xasprintf(
+		"a program in the sandbox made %s, the name of a run store: later commands do not use what "
+		"it holds, but a new run would go there if it is empty. Remove the folder unless you wanted it",
+		path);
 	json_t *d = json_object();
 
 	json_put_str(d, "code", "store_planted");

@@ -82,16 +82,19 @@ static char *repository_of(const char *dir)
 	return TAKE_PTR(at);
 }
 
-char *store_find_in_workspace(const char *workspace, const char *home)
+char *store_find_in_workspace(const char *workspace, const char *home, bool (*take)(void *arg, const char *store),
+			      void *arg)
 {
 	auto_free char *dir = path_clean(workspace);
 	auto_free char *root = dir ? repository_of(dir) : NULL;
 
 	/* Outside of a repository only the workspace itself counts: above it may be anybody's. */
 	while (dir) {
-		char *found = own_store(dir, home);
-		if (found || !root || str_eq(dir, root))
-			return found;
+		auto_free char *found = own_store(dir, home);
+		if (found && take(arg, found))
+			return TAKE_PTR(found);
+		if (!root || str_eq(dir, root))
+			return NULL;
 		char *parent = path_parent(dir);
 		free(dir);
 		dir = parent;

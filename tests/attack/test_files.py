@@ -141,12 +141,12 @@ def test_other_runs_by_another_name(own_place, named):
 
 
 def test_a_store_made_inside_is_told(own_place):
-    """Without --store-dir later commands take .iterion of the workspace for the store, and a record there names the file
-    that `resume` runs: who makes one inside could have it run outside."""
+    """Without --store-dir later commands look for .iterion in the workspace, and a record there names the file that
+    `resume` runs. tests/e2e/test_store_place.py has what they make of such a folder."""
     store = os.path.join(own_place.workspace, '.iterion')
-    assert 'take for the run store' not in own_place.inside('/bin/true').stderr
+    assert 'the name of a run store' not in own_place.inside('/bin/true').stderr
     p = own_place.inside('/bin/sh', '-c', f'mkdir -p {store}/runs/forged')
-    assert f'made {store}, which later commands take for the run store' in p.stderr, p
+    assert f'made {store}, the name of a run store' in p.stderr, p
 
 
 def test_the_workspaces_own_store_while_another_is_used(own_place):

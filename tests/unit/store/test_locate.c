@@ -11,6 +11,13 @@
 #include <errno.h>
 #include <store/locate.h>
 
+static bool any(void *arg, const char *store)
+{
+	(void)arg;
+	(void)store;
+	return true;
+}
+
 static void test_locate(void **state)
 {
 	(void)state;
@@ -59,7 +66,7 @@ static void check_find(const char *top, const char *workspace, const char *home,
 	char *w = xasprintf("%s/%s", top, workspace);
 	char *h = xasprintf("%s/%s", top, home);
 	char *expected = want ? xasprintf("%s/%s", top, want) : NULL;
-	char *got = store_find_in_workspace(w, h);
+	char *got = store_find_in_workspace(w, h, any, NULL);
 
 	if (expected)
 		assert_string_equal(got, expected);

@@ -1,6 +1,8 @@
 /* Where the store of a run lies. */
 #pragma once
 
+#include <stdbool.h>
+
 struct err;
 
 /* What decides it, in this order; each may be NULL. */
@@ -18,5 +20,14 @@ int store_locate(const struct store_where *w, char **ret, struct err *e) __attri
 
 /* The .iterion folder of the repository that holds workspace (absolute): looked for in the workspace and its parents,
  * up to the first that holds .git; outside of a repository in the workspace alone. It must be a folder (no link) that
- * belongs to this user. NULL when there is none; the caller frees. home's own .iterion is not one. */
-char *store_find_in_workspace(const char *workspace, const char *home);
+ * belongs to this user and that take accepts. NULL when there is none; the caller frees. home's own .iterion is not
+ * one.
+ */
+char *store_find_in_workspace(const char *workspace, const char *home, bool (*take)(void *arg, const char *store),
+			      void *arg);
+
+/* Whether a store in a workspace was marked as this user's own, by the key of the user's own store (home_store). */
+bool store_is_known(const char *store, const char *home_store);
+/* Marks it. 0 or -errno. */
+int store_keep_known(const char *store, const char *home_store, struct err *e) __attribute__((warn_unused_result));
+bool store_has_runs(const char *store);
