@@ -20,6 +20,12 @@ int session_guest(const struct session *s, char **ret, struct err *e)
 {
 	if (!s || s->driver == &driver_noop)
 		return guest_path_find(ret, e);
+	if (s->sandbox && s->sandbox->without_guest) {
+		int r = err_set(e, ERR_SANDBOX, ENOEXEC, "iterion-guest cannot run in this sandbox");
+		err_hint(e, "See the sandbox_warning no_guest: use an image and an engine of this machine's kind, or "
+			    "--sandbox-driver=native.");
+		return r;
+	}
 	*ret = xstrdup(GUEST_PATH);
 	return 0;
 }

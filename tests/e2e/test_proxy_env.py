@@ -96,6 +96,24 @@ def test_enforcement_that_is_required_and_there(place_of):
         assert of_type(place.user.events(), 'sandbox_started')[0]['network']['enforcement'] == 'namespace'
 
 
+def test_build_has_the_engines_network(weak):
+    """Which the plan reminds of; without a policy there is nothing to remind of."""
+    weak.user.file('Dockerfile', 'FROM scratch\n')
+    for mode, codes in (('open', []), ('allowlist', ['build_network'])):
+        weak.workflow('true', block=weak.block('build:', '  dockerfile: "Dockerfile"', network=mode, image=None))
+        said = json.loads(weak.user.ok('sandbox', 'plan', '--json', 'main.bot', *weak.flags).stdout)
+        assert [w['code'] for w in said['warnings']] == codes
+    assert 'RUN steps' in weak.user.ok('sandbox', 'plan', 'main.bot', *weak.flags).stdout
+
+
+def test_agent_that_needs_the_guest(weak):
+    """claw's tools run inside, by iterion's own program."""
+    weak.user.file('main.bot', 'prompt p:\n  hello\n\nagent a:\n  backend: claw\n  model: "anthropic/x"\n  user: p\n\n'
+                   f'workflow w:\n  entry: a\n{weak.block()}  a -> done\n')
+    p = weak.user.ok('run', 'main.bot', *weak.flags, code=1, env={'ANTHROPIC_API_KEY': 'x'})
+    assert 'iterion-guest cannot run in this sandbox' in p.stderr and 'no_guest' in p.stderr
+
+
 def test_proxy_that_is_not_reached(weak):
     """By a firewall between, here: the run does not begin."""
     world = weak.user.world

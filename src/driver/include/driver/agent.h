@@ -9,7 +9,8 @@ struct err;
 struct session;
 
 /* The guest program as the session's programs reach it: inside a sandbox where it is mounted, else (and without a
- * session, s NULL) on the host. The caller frees. Returns 0, or -ENOENT naming where it was looked for. */
+ * session, s NULL) on the host. The caller frees. Returns 0, -ENOENT naming where it was looked for, or -ENOEXEC for a
+ * sandbox in which it cannot run. */
 int session_guest(const struct session *s, char **ret, struct err *e) __attribute__((warn_unused_result));
 
 /* What stands inside for a secret of that name (a placeholder), or NULL when the session (s may be NULL) has none. */
