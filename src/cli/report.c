@@ -17,14 +17,15 @@ static void add_way(struct report *r, const json_t *data)
 {
 	const char *from = json_get_str(data, "from"), *to = json_get_str(data, "to");
 
-	for (size_t i = 0; from && to && i < r->n_ways; i++) {
-		if (str_eq(r->ways[i].from, from) && str_eq(r->ways[i].to, to)) {
-			r->ways[i].times++;
-			return;
-		}
-	}
 	if (!from || !to)
 		return;
+	auto_free char *key = xasprintf("%s\n%s", from, to);
+	const json_t *known = json_object_get(r->ways_known, key);
+	if (known) {
+		r->ways[json_integer_value(known)].times++;
+		return;
+	}
+	json_put_int(r->ways_known, key, (long long)r->n_ways);
 	r->ways = grow_array(r->ways, r->n_ways, &r->cap_ways, sizeof *r->ways);
 	r->ways[r->n_ways++] = (struct way){.from = xstrdup(from), .to = xstrdup(to), .times = 1};
 }
@@ -53,6 +54,7 @@ int report_read(struct report *r, const char *store, const char *id, struct err 
 
 	if (n < 0)
 		return n;
+	r->ways_known = json_object();
 	while ((n = event_reader_next(reader, &ev, NULL, e)) > 0) {
 		add_event(r, ev);
 		json_decref(ev);
@@ -70,6 +72,7 @@ void report_done(struct report *r)
 		free(r->ways[i].to);
 	}
 	free(r->ways);
+	json_decref(r->ways_known);
 	json_decref(r->hosts);
 	json_decref(r->recoveries);
 }

@@ -21,6 +21,7 @@ struct report {
 	struct node_table nodes;
 	struct way *ways; /* in the order they were first taken */
 	size_t n_ways, cap_ways;
+	json_t *ways_known;	     /* "from\nto" → index of ways: a run may have ten thousands of them */
 	json_t *recoveries;	     /* of the run's folder; NULL: not read */
 	json_t *hosts;		     /* of network_summary; NULL: there was none */
 	uint64_t begun_ms, ended_ms; /* of the first and the last event */
