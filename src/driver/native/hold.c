@@ -181,7 +181,7 @@ static unsigned enter_unit(const struct hold *h, struct report *said)
 	(void)snprintf(said->path, sizeof said->path, "%s", dir < 0 ? "" : at.own);
 	if (held != h->wanted)
 		(void)snprintf(said->why, sizeof said->why,
-			       "systemd made the unit %.100s, and the kernel does not have its limits", name);
+			       "systemd made the unit %.100s without it: it was not given the controller", name);
 	return held;
 }
 

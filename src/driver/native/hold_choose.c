@@ -33,6 +33,17 @@ static bool systemd_owns(const struct cgroup_at *at)
 	return strstr(at->own, ".slice") != NULL || access("/run/systemd/system", F_OK) == 0;
 }
 
+/* What this user's manager was given of the controllers: before systemd 252 without cpu, unless somebody set
+ * Delegate=. It leaves out what it cannot set, without a word. */
+static unsigned unit_controllers(const struct cgroup_at *at)
+{
+	auto_free char *folder =
+		xasprintf("%s/user.slice/user-%u.slice/user@%u.service", at->top, geteuid(), geteuid());
+	unsigned found = geteuid() == 0 ? 0 : cgroup_v2_controllers(folder);
+
+	return found ? found : (unsigned)LIMIT_ALL;
+}
+
 /* Returns whether version 2 serves. */
 static bool choose_v2(unsigned wanted, struct hold_choice *c, struct buf *why)
 {
@@ -50,15 +61,19 @@ static bool choose_v2(unsigned wanted, struct hold_choice *c, struct buf *why)
 	bool ours = cgroup_v2_parent(&at, wanted, &parent, why) == 0;
 	if (!ours || systemd_owns(&at)) {
 		auto_free char *bus = unit_bus();
-		if (bus && unit_bus_answers(bus)) {
+		unsigned can = wanted & unit_controllers(&at);
+		if (bus && can && unit_bus_answers(bus)) {
 			c->way = HOLD_UNIT;
 			c->bus = TAKE_PTR(bus);
-			c->by_cgroup = wanted;
+			c->by_cgroup = can;
+			buf_clear(why);
+			if (can != wanted)
+				(void)buf_puts(why, "systemd was not given the controller for this user");
 			return true;
 		}
 		if (!ours)
-			(void)buf_puts(why, bus ? ", and no bus answers to ask systemd"
-						: ", and there is no bus to ask systemd");
+			(void)buf_puts(why,
+				       bus ? ", and systemd cannot be asked" : ", and there is no bus to ask systemd");
 	}
 	if (!ours)
 		return false;
