@@ -54,7 +54,8 @@ static const char script[] =
 	"	*'exit 4; fi'*) hang probe-hangs ;; esac\n"
 	"	tr '\\0' '\\n' </proc/$$/environ >exec-own\n"
 	"	while [ \"$1\" != sh ]; do [ \"$1\" != --env-file ] || cp \"$2\" exec-env; shift; done\n"
-	"	c=$(printf %s \"$3\" | sed \"s#/tmp/#$FAKE/#\"); shift 3; exec sh -c \"$c\" \"$@\" ;;\n"
+	"	c=$(printf %s \"$3\" | sed \"s#/tmp/#$FAKE/#\"); shift 3; [ ! -d only ] || PATH=$FAKE/only; exec "
+	"/bin/sh -c \"$c\" \"$@\" ;;\n"
 	"ps) [ ! -e left ] || echo 0123456789abcdef ;;\n"
 	"inspect) case \"$*\" in *NetworkSettings*) [ ! -e gateway-hangs ] || { : >waits; echo; exec sleep 100; }\n"
 	"	cat gateway ;; *State.Pid*) echo $PPID ;; *State.Running*) [ ! -e made ] || echo true ;; *) cat left "
@@ -304,6 +305,41 @@ static void test_policy_without_guest(void **state)
 	}
 }
 
+/* What the image has of programs decides by which one the proxy is tried: each real one of this machine. */
+static void test_programs_that_try_the_proxy(void **state)
+{
+	static const char *const tools[] = {"curl", "wget", "bash", "python3", "none"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
+		struct fake f;
+		auto_free char *tool = xasprintf("/usr/bin/%s", tools[i]);
+		bool none = str_eq(tools[i], "none");
+		if (!none && access(tool, X_OK) < 0)
+			continue;
+		set_up(&f);
+		put(&f, "image", "");
+		put(&f, "refuse", "exec format error\n");
+		put(&f, "gateway", "127.0.0.1\n");
+		auto_free char *only = path_join(f.dir, "only");
+		auto_free char *link = path_join(only, tools[i]), *limit = path_join(only, "timeout");
+		assert_int_equal(mkdir(only, 0755), 0);
+		assert_true(none || symlink(tool, link) == 0);
+		assert_int_equal(symlink("/usr/bin/timeout", limit), 0);
+		setenv("ITERION_PROXY_ADVERTISE", "127.0.0.1", 1);
+		start(&f, true);
+		unsetenv("ITERION_PROXY_ADVERTISE");
+		if (none) {
+			assert_true(f.s.lost);
+			has(f.s.why.msg, "none of curl, wget, bash and python3");
+		} else if (!f.s.ready) {
+			fail_msg("%s: %s", tools[i], f.s.why.msg);
+		}
+		sandboxed_end(&f.s);
+		tear_down(&f);
+	}
+}
+
 static void test_policy_that_must_be_enforced(void **state)
 {
 	struct fake f;
@@ -527,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_value_with_a_line_break),
 		cmocka_unit_test(test_container_dies_under_a_program),
 		cmocka_unit_test(test_policy_without_guest),
+		cmocka_unit_test(test_programs_that_try_the_proxy),
 		cmocka_unit_test(test_policy_that_must_be_enforced),
 		cmocka_unit_test(test_another_workspace),
 		cmocka_unit_test(test_stop_while_it_is_asked),
