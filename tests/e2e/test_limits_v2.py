@@ -93,6 +93,11 @@ class Scenario:
         until(lambda: not groups())
         result['after'] = groups()
         result['hog'] = self.run('run', *self.bot('exec /usr/bin/python3 -c "b = bytearray(30 << 20)"'))
+        print('RESULT ' + json.dumps(result), flush=True)
+
+    def tell_more(self):
+        """What is the same for who makes the cgroup itself and for each manager."""
+        result = dict(name=self.name + ' more')
         result['bomb'] = self.run('run', *self.bot('i=0; while [ $i -lt 40 ]; do sleep 60 & i=$((i+1)); done'))
         os.unlink(self.folder + '/w/here')
         os.unlink(self.folder + '/w/go')
@@ -114,9 +119,13 @@ put(ROOT + '/given/cgroup.subtree_control', '+cpu +memory +pids')
 for name in ('', '/cgroup.procs', '/cgroup.subtree_control', '/leaf', '/leaf/cgroup.procs'):
     os.chown(ROOT + '/given' + name, UID, UID)
 Scenario('root-by-systemd', 0).tell()
-Scenario('user-by-systemd', UID, XDG_RUNTIME_DIR='/run/user/%d' % UID).tell()
+user = Scenario('user-by-systemd', UID, XDG_RUNTIME_DIR='/run/user/%d' % UID)
+user.tell()
+user.tell_more()
 Scenario('root-itself', 0, DBUS_SYSTEM_BUS_ADDRESS=NOWHERE).tell()
-Scenario('delegated', UID, group=leaf, DBUS_SESSION_BUS_ADDRESS=NOWHERE).tell()
+delegated = Scenario('delegated', UID, group=leaf, DBUS_SESSION_BUS_ADDRESS=NOWHERE)
+delegated.tell()
+delegated.tell_more()
 '''
 
 
@@ -134,7 +143,7 @@ def told(base, programs, ordinary_account):
         f.write(INSIDE.replace('{program}', os.path.join(programs, 'iterion'))
                 .replace('{uid}', str(ordinary_account.pw_uid)))
     results, text = uml.boot(folder, script, ordinary_account.pw_uid)
-    assert len(results) == 4, text
+    assert len(results) == 6, text
     return {r['name']: r for r in results}
 
 
@@ -156,5 +165,10 @@ def test_version_2(told, name):
     assert r['run'][0] == 0 and '0::/' in r['run'][1] and 'limits.' not in r['run'][2], r['run']
     assert r['after'] == []
     assert r['hog'][0] == 1 and 'ended by signal 9 (SIGKILL); the sandbox reached its memory limit of 24 MiB' in r['hog'][2]
+
+
+@pytest.mark.parametrize('name', ['user-by-systemd', 'delegated'])
+def test_processes_and_a_killed_iterion(told, name):
+    r = told[name + ' more']
     assert r['bomb'][0] == 1 and 'the sandbox reached its limit of 20 processes' in r['bomb'][2]
     assert r['gc'] == 0 and r['left'] == []
