@@ -114,6 +114,13 @@ def test_agent_that_needs_the_guest(weak):
     assert 'iterion-guest cannot run in this sandbox' in p.stderr and 'no_guest' in p.stderr
 
 
+def test_certificates_need_the_guest(weak):
+    """They come into the container by the same folder."""
+    block = policy(weak).replace('network:\n', 'network:\n      tls_inspect: all\n')
+    p = weak.run('true', block=block, code=1)
+    assert 'inspect TLS' in p.stderr and 'iterion-guest cannot run' in p.stderr and 'hint: ' in p.stderr
+
+
 def test_proxy_that_is_not_reached(weak):
     """By a firewall between, here: the run does not begin."""
     world = weak.user.world

@@ -411,10 +411,13 @@ static int write_certificates(struct container *c, const char **ret_authority, c
 	if (!own)
 		return 0;
 	if (!c->control) {
-		err_hint(e, "Use an engine on this machine, or take tls_inspect and secrets out of the block.");
-		return err_set(
+		int r = err_set(
 			e, ERR_UNSUPPORTED, ENOTSUP,
-			"inspect TLS: the container cannot have a file of this machine, so it would not trust it");
+			"inspect TLS: iterion-guest cannot run in the container, which gets its certificates by the "
+			"same way");
+		err_hint(e, "Use an engine on this machine and an image in which it runs, or take tls_inspect and "
+			    "secrets out of the block.");
+		return r;
 	}
 	*ret_authority = control_add_file(c->control, "a", own->authority, e);
 	*ret_bundle = *ret_authority ? control_add_file(c->control, "b", own->bundle, e) : NULL;
