@@ -304,10 +304,11 @@ int engine_run(struct engine *en, engine_done_cb done, void *arg, struct err *e)
 	en->phase = PHASE_STARTING;
 	r = en->tree ? 0 : places_new(en, &failed);
 	open_handles(en);
+	/* A run that was killed right after it was made has no event yet. */
+	if (!en->p.resume || store_run_seq(en->run) == 0)
+		emit_run_started(en);
 	if (en->p.resume)
 		resume_begin(en);
-	else
-		emit_run_started(en);
 	flush_early(en);
 	if (r < 0)
 		go(en, r, &failed);

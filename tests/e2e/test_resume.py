@@ -306,6 +306,24 @@ def test_recoveries_that_do_not_end(me):
         ('interrupted', 'interrupted'), ('stopped', 'interrupted'), ('finished', 'interrupted')]
 
 
+def test_killed_before_its_first_event(me):
+    """run.json is there, and nothing was told: what is told then begins as ever."""
+    me.file('main.bot', two('test -e good'))
+    me.fails('run', 'main.bot', *FLAGS, code=1)
+    folder = os.path.join(me.store, 'runs', me.runs()[0])
+    with open(os.path.join(folder, 'run.json'), encoding='utf-8') as f:
+        record = json.load(f)
+    record.update(status='running', checkpoint=None, finished_at=None, error=None)
+    with open(os.path.join(folder, 'run.json'), 'w', encoding='utf-8') as f:
+        json.dump(record, f)
+    os.truncate(os.path.join(folder, 'events.jsonl'), 0)
+    me.file('good', '')
+    me.ok('resume', '--last', *FLAGS)
+    types = [e['type'] for e in me.events()]
+    assert types[:3] == ['run_started', 'run_interrupted', 'run_resumed'] and types.count('run_started') == 1
+    assert types[-1] == 'run_finished'
+
+
 def test_changed_file(user):
     user.file('main.bot', two('exit 3'))
     user.fails('run', 'main.bot', *FLAGS, code=1)
