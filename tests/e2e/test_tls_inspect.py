@@ -445,3 +445,44 @@ def test_plain_http_gets_the_placeholder_and_is_recorded(run):
         s.shutdown()
     assert seen == [out[0].strip()]
     assert [b['name'] for b in of_type(run.user.events(), 'secret_blocked')] == ['TOKEN']
+
+
+def test_a_program_by_itself_has_the_placeholder(run):
+    run.workflow('true')
+    p = run.user.ok('sandbox', 'exec', *NATIVE, 'main.bot', '--', 'sh', '-c',
+                    'echo $TOKEN; grep -c BEGIN $SSL_CERT_FILE; cmp $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt; '
+                    'echo x 2>/dev/null >>$SSL_CERT_FILE || echo closed', env=run.env)
+    token, count, closed = p.stdout.split()
+    assert token.startswith('ghp_') and token != VALUE and count == '2' and closed == 'closed'
+
+
+@pytest.mark.parametrize('env, status, says', [
+    ({'REAL_TOKEN': VALUE}, 'pass', '1, and each has its source'),
+    ({'REAL_TOKEN': 'short'}, 'fail', '5 characters'),
+    ({}, 'fail', 'REAL_TOKEN is not set'),
+])
+def test_the_doctor_looks_at_sources(run, env, status, says):
+    run.workflow('true')
+    p = run.user.run('sandbox', 'doctor', '--strict', '--json', 'main.bot', *NATIVE, env=env)
+    check = next(c for c in json.loads(p.stdout)['checks'] if c['id'] == 'secrets')
+    assert check['status'] == status and says in check['detail']
+    assert p.returncode == (0 if status == 'pass' else 1)
+
+
+def test_keys_of_models_are_bound_only_when_nothing_of_the_user_is_shared(run):
+    """And no program but an agent's has them, not even their placeholders."""
+    env = {**run.env, 'ANTHROPIC_API_KEY': 'sk-ant-' + VALUE, 'OPENAI_API_KEY': 'sk-' + VALUE}
+    _, out = run.run('env', env=env)
+    assert 'ANTHROPIC' not in out[0] and 'OPENAI' not in out[0]
+    assert of_type(run.user.events(), 'sandbox_started')[0]['secrets'] == ['TOKEN', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY']
+    run.workflow('env')
+    run.user.ok('run', 'main.bot', *NATIVE, '--sandbox-host-state', 'auto', env=env)
+    assert of_type(run.user.events(), 'sandbox_started')[0]['secrets'] == ['TOKEN']
+    run.user.ok('run', 'main.bot', *NATIVE, env={**env, 'ANTHROPIC_BASE_URL': 'http://plain.test'})
+    assert of_type(run.user.events(), 'sandbox_started')[0]['secrets'] == ['TOKEN', 'OPENAI_API_KEY']
+
+
+def test_a_run_without_secrets_starts_no_such_proxy(run):
+    """Inspection of secrets' hosts, and there is none: TLS is passed on, nothing is mounted."""
+    _, out = run.run('ls /run/iterion; env', hosts=())
+    assert 'ca\n' not in out[0] and 'SSL_CERT_FILE' not in out[0]
