@@ -16,8 +16,9 @@ enum { PATH_MAX_BYTES = 128 * 1024 };
 
 int h2_fields_add(struct h2_fields *f, const void *name, size_t name_len, const void *value, size_t value_len)
 {
-	if (f->n == H2_MAX_FIELDS)
+	if (f->n == H2_MAX_FIELDS || name_len + value_len > HTTP_HEAD_MAX - f->bytes)
 		return -E2BIG;
+	f->bytes += name_len + value_len;
 	f->v = grow_array(f->v, f->n, &f->cap, sizeof *f->v);
 	f->v[f->n++] = (nghttp2_nv){
 		.name = xmemdup(name, name_len),

@@ -12,9 +12,10 @@ struct h2_fields {
 	nghttp2_nv *v;
 	size_t n;
 	size_t cap;
+	size_t bytes; /* of names and values */
 };
 
-/* Copies one; -E2BIG past H2_MAX_FIELDS. */
+/* Copies one; -E2BIG past H2_MAX_FIELDS or HTTP_HEAD_MAX bytes. */
 int h2_fields_add(struct h2_fields *f, const void *name, size_t name_len, const void *value, size_t value_len);
 /* Wipes and frees. */
 void h2_fields_clear(struct h2_fields *f);

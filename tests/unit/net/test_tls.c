@@ -1,4 +1,5 @@
 /* The authority of TLS inspection: what its certificates say, and whom they convince. */
+#include "h2_fields.h"
 #include "tls_ca.h"
 
 #include <base/buf.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -123,6 +125,62 @@ static void test_cache(void **state)
 	tls_ca_free(ca);
 }
 
+static nghttp2_nv *field(const struct h2_fields *f, const char *name)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->v[i].namelen == strlen(name) && memcmp(f->v[i].name, name, f->v[i].namelen) == 0)
+			return &f->v[i];
+	return NULL;
+}
+
+static void add(struct h2_fields *f, const char *name, const char *value)
+{
+	assert_int_equal(h2_fields_add(f, name, strlen(name), value, strlen(value)), 0);
+}
+
+/* What got a secret is never put into a compression table. */
+static void test_h2_fields(void **state)
+{
+	struct swap out[] = {{"placeholder", "a b-secret!", 11}}, in[] = {{"a b-secret!", "placeholder", 11}};
+	const struct swaps s = {.out = out, .in = in, .n = 1};
+	struct h2_fields f = {0};
+
+	(void)state;
+	add(&f, ":path", "/p?k=placeholder");
+	add(&f, "authorization", "token placeholder");
+	add(&f, "x-other", "plain");
+	add(&f, "empty", "");
+	assert_int_equal(h2_fields_swap_request(&f, &s), 0);
+	struct http_text path = h2_fields_get(&f, ":path"), token = h2_fields_get(&f, "authorization");
+	assert_int_equal(path.len, strlen("/p?k=a%20b-secret!"));
+	assert_memory_equal(path.p, "/p?k=a%20b-secret!", path.len);
+	assert_memory_equal(token.p, "token a b-secret!", token.len);
+	assert_true(http_is(h2_fields_get(&f, "accept-encoding"), "identity"));
+	assert_true(field(&f, ":path")->flags & NGHTTP2_NV_FLAG_NO_INDEX);
+	assert_true(field(&f, "authorization")->flags & NGHTTP2_NV_FLAG_NO_INDEX);
+	assert_false(field(&f, "x-other")->flags & NGHTTP2_NV_FLAG_NO_INDEX);
+	h2_fields_swap_response(&f, &s);
+	token = h2_fields_get(&f, "authorization");
+	assert_memory_equal(token.p, "token placeholder", token.len);
+	h2_fields_clear(&f);
+}
+
+static void test_h2_fields_are_bounded(void **state)
+{
+	static char value[HTTP_HEAD_MAX];
+	struct h2_fields f = {0};
+
+	(void)state;
+	memset(value, 'x', sizeof value);
+	assert_int_equal(h2_fields_add(&f, "a", 1, value, sizeof value), -E2BIG);
+	assert_int_equal(h2_fields_add(&f, "a", 1, value, sizeof value / 2), 0);
+	assert_int_equal(h2_fields_add(&f, "a", 1, value, sizeof value / 2), -E2BIG);
+	for (size_t i = 1; i < H2_MAX_FIELDS; i++)
+		assert_int_equal(h2_fields_add(&f, "b", 1, "c", 1), 0);
+	assert_int_equal(h2_fields_add(&f, "b", 1, "c", 1), -E2BIG);
+	h2_fields_clear(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +188,8 @@ int main(void)
 		cmocka_unit_test(test_constraints),
 		cmocka_unit_test(test_authorities_are_apart),
 		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_h2_fields),
+		cmocka_unit_test(test_h2_fields_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
