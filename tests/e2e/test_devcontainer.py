@@ -98,7 +98,6 @@ def test_interrupted_while_commands_run(user):
 
 
 @pytest.mark.parametrize('more, says', [
-    ({'image': 'debian:12'}, 'cannot give image'),
     ({'build': {'dockerfile': 'Dockerfile'}}, 'cannot give build'),
     ({'remoteUser': 'node'}, 'cannot give user'),
     ({'capAdd': ['SYS_PTRACE']}, 'cannot give run_args'),

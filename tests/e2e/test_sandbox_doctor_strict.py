@@ -90,7 +90,7 @@ def test_noop_is_a_warning(doctor):
     ('mounts: ["type=bind,source=/proc,target=/h"]', 'spec_safety', 'kernel'),
     ('mounts: ["type=bind,source={home}/.ssh,target=/h"]', 'spec_safety', 'credentials'),
     ('user: "1000"', 'driver_capabilities', 'cannot give user'),
-    ('image: "here:1"', 'driver_capabilities', 'cannot give image'),
+    ('build:\n      dockerfile: "Dockerfile"', 'driver_capabilities', 'cannot give build'),
 ])
 def test_a_spec_that_fails(doctor, block, check, says):
     doctor.user.folder('home', '.ssh')
