@@ -205,6 +205,9 @@ static int parse_local(const char *text, enum image_kind kind, const char *base,
 	r->path = path_clean(full);
 	if (!r->path || strlen(r->path) >= PATH_MAX)
 		return bad(text, "its path is too long, or not absolute where no folder is known", e);
+	/* It would read as a tag in the canonical form. */
+	if (strchr(path_base(r->path), ':'))
+		return bad(text, "the last part of its path has a colon in it", e);
 	r->text = xasprintf("%s%s%s%s", prefix, r->path, r->tag ? ":" : "", r->tag ? r->tag : "");
 	return 0;
 }

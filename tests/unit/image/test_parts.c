@@ -98,6 +98,7 @@ static void test_names_that_are_none(void **state)
 		"a?b",
 		"oci:",
 		"oci:x:",
+		"oci:x:y/",
 		"oci:x:a b",
 		"docker-archive:",
 		"docker-archive:x:",
