@@ -188,12 +188,7 @@ static void on_word(uv_poll_t *poll, int status, int events)
 	uv_close((uv_handle_t *)poll, on_closed);
 }
 
-void enter_cancel(struct enter *n)
-{
-	(void)kill(n->pid, SIGKILL);
-}
-
-int enter_start(uv_loop_t *loop, const struct enter_params *p, struct enter **ret, struct err *e)
+int enter_start(uv_loop_t *loop, const struct enter_params *p, struct err *e)
 {
 	int pair[2];
 	pid_t self = getpid();
@@ -222,6 +217,5 @@ int enter_start(uv_loop_t *loop, const struct enter_params *p, struct enter **re
 		return err_sys(e, -r, "watch the process that enters the container");
 	}
 	(void)uv_poll_start(&n->poll, UV_READABLE, on_word);
-	*ret = n;
 	return 0;
 }

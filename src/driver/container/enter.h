@@ -7,7 +7,6 @@
 #include <sys/types.h>
 #include <uv.h>
 
-struct enter;
 struct err;
 
 /* Whether it failed since the container is not here or may not be entered, and not by what is in it. */
@@ -23,9 +22,6 @@ struct enter_params {
 	void *arg;
 };
 
-/* Everything is borrowed during the call. Returns 0, or -errno and done is never called. */
-int enter_start(uv_loop_t *loop, const struct enter_params *p, struct enter **ret, struct err *e)
-	__attribute__((warn_unused_result));
-
-/* Ends it at once; done follows with an error. */
-void enter_cancel(struct enter *n);
+/* Everything is borrowed during the call. Returns 0, or -errno and done is never called. It waits for nothing, so it is
+ * over in a moment and cannot be cancelled. */
+int enter_start(uv_loop_t *loop, const struct enter_params *p, struct err *e) __attribute__((warn_unused_result));

@@ -58,7 +58,6 @@ struct reach {
 	void (*done)(struct container *c, const int *listeners, size_t n);
 	char *marker; /* in the workspace, while it is there */
 	char *inside; /* the same in the container */
-	struct enter *enter;
 	struct proxy_place place;
 	union proxy_address tries[2];
 	size_t n, at;
@@ -376,7 +375,7 @@ static void enter(struct reach *r, const char *text)
 				       .port = PROXY_PORT,
 				       .done = on_entered,
 				       .arg = r};
-	if (enter_start(c->loop, &p, &r->enter, &e) < 0)
+	if (enter_start(c->loop, &p, &e) < 0)
 		fail(r, &e);
 	else
 		c->busy++;
