@@ -65,16 +65,13 @@ static void check_effort(struct check *c, const struct dsl_node *n)
 
 static void check_memory(struct check *c, const struct dsl_node *n)
 {
-	const char *backend = node_backend(c, n);
-
 	if (!n->memory.enabled.v)
 		return;
 	if (!n->memory.scope.len)
 		diag_error(c->f, "C048", n->memory.enabled.pos, "add scope: \"name\"",
 			   "the memory of \"%s\" has no scope", n->name.s);
-	if (backend && strcmp(backend, "claw") != 0)
-		diag_warning(c->f, "C047", n->memory.pos, "use backend: claw, or remove the memory block",
-			     "the backend %.100s of \"%s\" has no memory", backend, n->name.s);
+	diag_warning(c->f, "C047", n->memory.pos, "remove the memory block, or let the agent keep files of its own",
+		     "no backend has a memory that outlives a run: \"%s\" works without", n->name.s);
 }
 
 /* C049. What the agents that are programs of their own know stands in docs/backends.md. */

@@ -520,6 +520,15 @@ def test_cursors_are_told_to_the_model(mine, enabled):
     assert 'LONG-WORD' not in body and 'LITTLE-CARE' not in body
 
 
+def test_memory_is_not_left_out_silently(mine):
+    mine.write(agent('work', 'memory:', '  enabled: true', '  scope: "notes"'), sandbox='')
+    with Provider({'turns': [{'text': 'done'}]}) as p:
+        run = mine.run(p)
+    assert 'C047' in run.stderr
+    warned, = of_type(mine.user.events(), 'delegate_warning')
+    assert warned['code'] == 'ignored_properties' and 'memory' in warned['message']
+
+
 def test_nobody_is_asked_without_interaction(mine):
     mine.write(agent(), sandbox='')
     with Provider(asking()) as p:

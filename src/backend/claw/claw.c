@@ -82,6 +82,19 @@ static void emit_routed(struct node_exec *x)
 	claw_emit(x, "sandbox_claw_routed_via_runner", d);
 }
 
+/* What the node says and means nothing here must not be left out silently. */
+static void warn_of_ignored(struct node_exec *x)
+{
+	if (!x->task.agent->node->memory.enabled.v)
+		return;
+	json_t *d = json_object();
+	auto_free char *text =
+		xasprintf("node %s: the backend claw does not know memory, and works without", x->task.node_id);
+	json_put_str(d, "code", "ignored_properties");
+	json_put_str(d, "message", text);
+	claw_emit(x, "delegate_warning", d);
+}
+
 static void on_tools(void *arg, json_t *tools, const struct err *e)
 {
 	struct node_exec *x = arg;
@@ -94,6 +107,7 @@ static void on_tools(void *arg, json_t *tools, const struct err *e)
 		return;
 	}
 	x->tools = claw_host_tools(x, tools);
+	warn_of_ignored(x);
 	emit_routed(x);
 	if (!claw_start_runner(x))
 		claw_answer(x);
