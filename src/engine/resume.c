@@ -94,13 +94,21 @@ static int load_outputs(struct engine *en, const json_t *cp, struct err *e)
 	return 0;
 }
 
+/* What has been counted, from a file that may be damaged: within what can be counted on from. */
+static double counted(const json_t *o, const char *key)
+{
+	double v = json_number_value(json_object_get(o, key));
+
+	return MIN(MAX(v, 0.0), 0x1p53);
+}
+
 static int load_counters(struct engine *en, const json_t *cp, struct err *e)
 {
 	const json_t *turns = json_object_get(cp, "round_robin"), *used = json_object_get(cp, "used");
 
 	for (size_t i = 0; i < en->n_loops; i++) {
 		const json_t *l = json_object_get(json_object_get(cp, "loops"), en->loops[i].name);
-		en->loops[i].count = json_integer_value(json_object_get(l, "iteration"));
+		en->loops[i].count = (long long)counted(l, "iteration");
 		int r = large_get(en, l, "previous_output", &en->loops[i].previous_output, e);
 		if (r < 0)
 			return r;
@@ -108,10 +116,10 @@ static int load_counters(struct engine *en, const json_t *cp, struct err *e)
 	for (size_t i = 0; i < en->p.file->n_nodes; i++)
 		en->nodes[i].turn =
 			(unsigned long long)json_integer_value(json_object_get(turns, en->p.file->nodes[i]->name.s));
-	en->budgets[BUDGET_ITERATIONS].used = json_number_value(json_object_get(used, "iterations"));
-	en->budgets[BUDGET_TOKENS].used = json_number_value(json_object_get(used, "tokens"));
-	en->budgets[BUDGET_COST].used = json_number_value(json_object_get(used, "cost_usd"));
-	en->earlier_ms = (uint64_t)json_integer_value(json_object_get(used, "duration_ms"));
+	en->budgets[BUDGET_ITERATIONS].used = counted(used, "iterations");
+	en->budgets[BUDGET_TOKENS].used = counted(used, "tokens");
+	en->budgets[BUDGET_COST].used = counted(used, "cost_usd");
+	en->earlier_ms = (uint64_t)counted(used, "duration_ms");
 	en->n_groups = (unsigned)json_integer_value(json_object_get(cp, "groups_made"));
 	return 0;
 }

@@ -79,6 +79,13 @@ int record_open_dir(const char *store_dir, const char *run_id, struct err *e)
 	return r;
 }
 
+static json_t *is_damaged(const char *run_id, struct err *e)
+{
+	err_hint(e, "the record of this run is damaged: put a copy of it back, or remove runs/%s from the store",
+		 run_id);
+	return NULL;
+}
+
 static json_t *read_file(int run_dirfd, const char *name, const char *run_id, struct err *e)
 {
 	auto_free char *text = NULL;
@@ -91,11 +98,11 @@ static json_t *read_file(int run_dirfd, const char *name, const char *run_id, st
 	auto_json j = json_parse(text, len, e);
 	if (!j) {
 		(void)err_wrap(e, 0, "run %s: %s", run_id, name);
-		return NULL;
+		return is_damaged(run_id, e);
 	}
 	if (!json_is_object(j)) {
 		(void)err_set(e, ERR_INPUT, EPROTO, "run %s: %s holds no object", run_id, name);
-		return NULL;
+		return is_damaged(run_id, e);
 	}
 	return TAKE_PTR(j);
 }

@@ -619,3 +619,37 @@ workflow w:
     user.ok('resume', '--last', *FLAGS)
     assert trace(user) == ['tea', 'tea']
     assert [e['data'] for e in user.events() if e['type'] == 'artifact_written'] == [{'publish': 'wish', 'version': 1}]
+
+
+def failed_once(me):
+    """A run that failed at its second node, which a file in the workspace lets pass; its run.json."""
+    me.file('main.bot', 'tool a:\n  command: `true`\n\ntool b:\n  command: `test -e fixed`\n\n'
+                        'workflow w:\n  entry: a\n  a -> b\n  b -> done\n')
+    me.ok('run', 'main.bot', *FLAGS, code=1)
+    me.file('fixed', '')
+    return os.path.join(me.store, 'runs', me.runs()[-1], 'run.json')
+
+
+@pytest.mark.parametrize('counted', [-2**63, 2**63 - 1, 1e308, 'x'])
+def test_counts_that_cannot_be(me, counted):
+    path = failed_once(me)
+    with open(path, encoding='utf-8') as f:
+        record = json.load(f)
+    record['checkpoint']['used'] = dict.fromkeys(record['checkpoint']['used'], counted)
+    me.file(path, json.dumps(record), 0o600)
+    me.ok('resume', '--last', *FLAGS)
+    with open(path, encoding='utf-8') as f:
+        used = json.load(f)['checkpoint']['used']
+    assert all(0 <= v <= 2**53 + 10**6 for v in used.values()), used
+
+
+@pytest.mark.parametrize('text', ['{"id": "', '[]'])
+def test_damaged_record(me, text):
+    path = failed_once(me)
+    previous = path + '.previous'
+    if os.path.exists(previous):
+        os.unlink(previous)
+    me.file(path, text, 0o600)
+    run = me.runs()[-1]
+    for command in (('inspect', run), ('report', run), ('resume', '--run-id', run)):
+        me.fails(*command, says=('run.json', f'runs/{run}'))
