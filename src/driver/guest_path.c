@@ -13,11 +13,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static const char guest_installed[] = ITERION_LIBEXECDIR "/iterion-guest";
+static const char proxy_installed[] = ITERION_LIBEXECDIR "/iterion-proxy";
+
 /* Beside; in an installation that was moved as a whole; in the build tree; in the installation. */
 static const char *const guest_places[] = {"iterion-guest", "../libexec/iterion/iterion-guest",
-					   "../guest/iterion-guest", ITERION_LIBEXECDIR "/iterion-guest", NULL};
+					   "../guest/iterion-guest", guest_installed, NULL};
 static const char *const proxy_places[] = {"iterion-proxy", "../libexec/iterion/iterion-proxy", "../net/iterion-proxy",
-					   ITERION_LIBEXECDIR "/iterion-proxy", NULL};
+					   proxy_installed, NULL};
 
 /* what: the words for the program when it is in none of the places. */
 static int find(const char *const *places, const char *what, char **ret, struct err *e)

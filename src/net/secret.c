@@ -113,14 +113,14 @@ static bool is_taken(const struct secrets *s, const char *placeholder)
 	return false;
 }
 
-static int choose_placeholder(const struct secrets *s, struct secret *one, struct err *e)
+static int choose_placeholder(const struct secrets *s, struct secret *one, const char *value, struct err *e)
 {
 	int r;
 
 	one->placeholder = xcalloc(1, one->len + 1);
 	do
-		r = secret_placeholder(one->value, one->len, one->placeholder, e);
-	while (r == 0 && (memcmp(one->value, one->placeholder, one->len) == 0 || is_taken(s, one->placeholder)));
+		r = secret_placeholder(value, one->len, one->placeholder, e);
+	while (r == 0 && (memcmp(value, one->placeholder, one->len) == 0 || is_taken(s, one->placeholder)));
 	return r;
 }
 
@@ -139,7 +139,7 @@ int secrets_add(struct secrets *s, const char *name, const char *value, size_t l
 	if (r == 0)
 		r = keep_hosts(&one, hosts, e);
 	if (r == 0)
-		r = choose_placeholder(s, &one, e);
+		r = choose_placeholder(s, &one, value, e);
 	if (r < 0) {
 		done(&one);
 		return r;
