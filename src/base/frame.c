@@ -41,6 +41,7 @@ struct outgoing {
 
 struct frame_conn {
 	int fd;
+	int out_fd; /* -1: the same */
 	bool ended; /* the other side closed; what was read before is still delivered */
 	size_t max_payload;
 	struct buf in;
@@ -60,11 +61,22 @@ struct frame_conn *frame_conn_new(int fd, size_t max_payload)
 	struct frame_conn *c = xcalloc(1, sizeof *c);
 
 	c->fd = fd;
+	c->out_fd = -1;
 	c->max_payload = MIN(max_payload, (size_t)FRAME_MAX_PAYLOAD);
 	c->in = BUF_INIT(c->max_payload + sizeof(struct head) + READ_CHUNK);
 	c->out = BUF_INIT(QUEUE_LIMIT);
 	/* It fails only for a descriptor that is none, and then so does everything after. */
 	if (fd_set_nonblock(fd, true) < 0)
+		c->ended = true;
+	return c;
+}
+
+struct frame_conn *frame_conn_new_plain(int in, int out, size_t max_payload)
+{
+	struct frame_conn *c = frame_conn_new(in, max_payload);
+
+	c->out_fd = out;
+	if (fd_set_nonblock(out, true) < 0)
 		c->ended = true;
 	return c;
 }
@@ -87,12 +99,18 @@ void frame_conn_free(struct frame_conn *c)
 	buf_done(&c->in);
 	buf_done(&c->out);
 	close_quietly(c->fd);
+	close_quietly(c->out_fd);
 	free(c);
 }
 
 int frame_conn_fd(const struct frame_conn *c)
 {
 	return c->fd;
+}
+
+int frame_conn_out_fd(const struct frame_conn *c)
+{
+	return c->out_fd >= 0 ? c->out_fd : c->fd;
 }
 
 /* How many queued bytes may go in one write: up to the next batch of descriptors, which must start its own. */
@@ -112,6 +130,8 @@ static ssize_t send_run(struct frame_conn *c)
 	struct iovec iov = {.iov_base = c->out.data, .iov_len = writable_run(c)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
+	if (c->out_fd >= 0)
+		return write(c->out_fd, c->out.data, c->out.len);
 	if (c->n_batches && c->batches[0].offset == 0) {
 		size_t size = sizeof(int) * c->batches[0].n;
 		msg.msg_control = control.space;
@@ -160,9 +180,10 @@ int frame_send(struct frame_conn *c, uint16_t type, uint32_t stream, const void 
 {
 	struct head h = {.len = (uint32_t)len, .type = type, .nfds = (uint16_t)nfds, .stream = stream};
 
-	if (len > FRAME_MAX_PAYLOAD || nfds > FRAME_MAX_FDS || buf_reserve(&c->out, sizeof h + len) < 0) {
+	size_t most_fds = c->out_fd >= 0 ? 0 : FRAME_MAX_FDS;
+	if (len > FRAME_MAX_PAYLOAD || nfds > most_fds || buf_reserve(&c->out, sizeof h + len) < 0) {
 		close_all(fds, nfds);
-		return len > FRAME_MAX_PAYLOAD || nfds > FRAME_MAX_FDS ? -EMSGSIZE : -ENOBUFS;
+		return len > FRAME_MAX_PAYLOAD || nfds > most_fds ? -EMSGSIZE : -ENOBUFS;
 	}
 	if (nfds) {
 		c->batches = grow_array(c->batches, c->n_batches, &c->cap_batches, sizeof *c->batches);
@@ -198,6 +219,12 @@ static int keep_fds(struct frame_conn *c, struct msghdr *msg)
 	return r;
 }
 
+static ssize_t receive(struct frame_conn *c, struct msghdr *msg)
+{
+	return c->out_fd >= 0 ? read(c->fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len)
+			      : recvmsg(c->fd, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+}
+
 /* One read: 1 when bytes came, 0 when none are there, -errno. */
 static int read_more(struct frame_conn *c)
 {
@@ -213,11 +240,11 @@ static int read_more(struct frame_conn *c)
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
 	ssize_t n;
 	do
-		n = recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		n = receive(c, &msg);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
-	int r = keep_fds(c, &msg);
+	int r = c->out_fd >= 0 ? 0 : keep_fds(c, &msg);
 	if (r < 0)
 		return r;
 	if (n == 0) {

@@ -1,4 +1,4 @@
-/* Framed messages with descriptors over a connected unix stream socket. */
+/* Framed messages, with descriptors over a connected unix stream socket. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,9 +27,14 @@ struct frame {
 /* Takes the socket and makes it non-blocking. Frames from the other side with a payload past max_payload (at most
  * FRAME_MAX_PAYLOAD) are a protocol error. */
 struct frame_conn *frame_conn_new(int fd, size_t max_payload);
+/* The same over two descriptors of any kind (a program's stdin and stdout), which are taken: no descriptor can travel
+ * with a frame there. The caller has SIGPIPE blocked or ignored. */
+struct frame_conn *frame_conn_new_plain(int in, int out, size_t max_payload);
 /* Closes the socket and every descriptor still queued either way; NULL is accepted. */
 void frame_conn_free(struct frame_conn *c);
 int frame_conn_fd(const struct frame_conn *c);
+/* What is written to: the same, but for a plain one. */
+int frame_conn_out_fd(const struct frame_conn *c);
 
 /* Queues a frame and writes what the socket takes. The descriptors are the connection's from here on, also on error
  * (closed when sent). Returns 0 or -errno: -EPIPE when the other side is gone, -ENOBUFS when more than queue_limit
