@@ -8,6 +8,12 @@ int guest_init(int argc, char **argv);
 int guest_connect(int argc, char **argv);
 int guest_identify(int argc, char **argv);
 int guest_claw_runner(int argc, char **argv);
+int guest_agent(int argc, char **argv);
+int guest_relay(int argc, char **argv);
+int guest_environ(int argc, char **argv);
+int guest_install(int argc, char **argv);
+int guest_pack(int argc, char **argv);
+int guest_unpack(int argc, char **argv);
 
 /* Proves what `checks` asks for by trying what must be impossible; 0, or -EPERM with which wall is missing. */
 int guest_verify(uint32_t checks, struct err *e) __attribute__((warn_unused_result));

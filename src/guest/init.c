@@ -4,8 +4,8 @@
  * Stages, each of which may assume the ones before it:
  *   1. block every signal and read SIGCHLD and SIGTERM from a descriptor; become undumpable, so that no process of the
  *      same user can trace it, read its memory or its descriptors;
- *   2. have the control channel (inherited, or in a container by connecting to the host's socket) and read the
- *      configuration, which the host writes as its first words;
+ *   2. have the control channel (inherited; in a container by connecting to the host's socket; in a pod by waiting for
+ *      the agent, agent.c) and read the configuration, which the host writes as its first words;
  *   3. prove from inside that the isolation asked for is there; when a forbidden thing works, say so and end;
  *   4. open the sandbox's listening sockets and hand them out: from then on only the proxy holds them;
  *   5. serve execs and reap until the host says to end, somebody outside sends SIGTERM, or the channel has been closed
@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -29,6 +30,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum { AGENT_MS = 10 * 60 * 1000 };
 
 static void send_failure(struct frame_conn *conn, const struct err *e)
 {
@@ -172,14 +175,70 @@ static int dial(const char *path, struct err *e)
 	return TAKE_FD(fd);
 }
 
-/* `init` takes the channel from descriptor 3, `init PATH` connects to the socket at PATH. */
+static int listen_for_agent(struct err *e)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(sa.sun_path + 1, GUEST_AGENT_SOCKET, strlen(GUEST_AGENT_SOCKET));
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(GUEST_AGENT_SOCKET));
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&sa, len) < 0 || listen(fd, 1) < 0)
+		return err_sys(e, errno, "listen for the sandbox's agent");
+	return TAKE_FD(fd);
+}
+
+/* Whoever waits for that reads a line from the FIFO. */
+static void tell_listening(const char *fifo)
+{
+	/* Read and write: an open that never waits (fifo(7)). It is left open, so that the line stays there. */
+	int fd = open(fifo, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd >= 0 && write(fd, "ready\n", strlen("ready\n")) < 0)
+		close_quietly(fd);
+}
+
+/* The first connection of this user's is the agent's: nothing else of the sandbox runs before it. Then the socket
+ * goes. A SIGTERM from outside ends the wait, and so does nobody's coming. */
+static int await_agent(int sigfd, const char *fifo, struct err *e)
+{
+	auto_fd listener = listen_for_agent(e);
+	uint64_t end = clock_ms() + AGENT_MS;
+
+	if (listener >= 0 && fifo)
+		tell_listening(fifo);
+	for (uint64_t now = clock_ms(); listener >= 0 && now < end; now = clock_ms()) {
+		struct pollfd p[2] = {{.fd = listener, .events = POLLIN}, {.fd = sigfd, .events = POLLIN}};
+		struct signalfd_siginfo si;
+		struct ucred who = {0};
+		socklen_t len = sizeof who;
+		if (poll(p, 2, (int)(end - now)) < 0 && errno != EINTR)
+			return err_sys(e, errno, "wait for the sandbox's agent");
+		if (p[1].revents && read(sigfd, &si, sizeof si) == sizeof si && si.ssi_signo == SIGTERM &&
+		    si.ssi_pid == 0)
+			return err_set(e, ERR_SANDBOX, ECANCELED, "ended from outside before the sandbox's agent came");
+		auto_fd fd = p[0].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+		if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.uid == getuid())
+			return TAKE_FD(fd);
+	}
+	return listener < 0 ? listener : err_set(e, ERR_SANDBOX, ETIMEDOUT, "nobody came to start the sandbox's agent");
+}
+
+static int open_channel(int argc, char **argv, int sigfd, struct err *e)
+{
+	if (argc > 1 && strcmp(argv[1], "@") == 0)
+		return await_agent(sigfd, argc > 2 ? argv[2] : NULL, e);
+	return argc > 1 ? dial(argv[1], e) : GUEST_CONTROL_FD;
+}
+
+/* `init` takes the channel from descriptor 3, `init PATH` connects to the socket at PATH, `init @ [FIFO]` waits for
+ * the agent, and says so in the FIFO. */
 int guest_init(int argc, char **argv)
 {
 	struct err e = ERR_INIT;
 	struct guest_config cfg = {0};
 
 	auto_fd sigfd = protect_self(&e);
-	int control = argc > 1 && sigfd >= 0 ? dial(argv[1], &e) : GUEST_CONTROL_FD;
+	int control = sigfd >= 0 ? open_channel(argc, argv, sigfd, &e) : argc > 1 ? sigfd : GUEST_CONTROL_FD;
 	if (control < 0) {
 		/* Nobody else listens; a container engine keeps what is written here. */
 		fprintf(stderr, "iterion-guest: %s\n", e.msg);

@@ -9,10 +9,11 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } jobs[] = {
-	{"init", guest_init},
-	{"connect", guest_connect},
-	{"identify", guest_identify},
-	{"__claw-runner", guest_claw_runner},
+	{"init", guest_init},	      {"agent", guest_agent},
+	{"relay", guest_relay},	      {"connect", guest_connect},
+	{"identify", guest_identify}, {"environ", guest_environ},
+	{"install", guest_install},   {"pack", guest_pack},
+	{"unpack", guest_unpack},     {"__claw-runner", guest_claw_runner},
 };
 
 int main(int argc, char **argv)

@@ -17,6 +17,8 @@ enum {
 
 #define GUEST_DIR "/run/iterion/bin"
 #define GUEST_PATH GUEST_DIR "/iterion"
+/* The abstract socket at which PID 1 waits for `agent`, once, when it starts as `init @`. */
+#define GUEST_AGENT_SOCKET "iterion-agent"
 /* Where a container has the host's listening control socket: `init PATH` connects to it. */
 #define GUEST_CONTROL_SOCKET "/run/iterion/control.sock"
 /* Where the run's folder for files of its own stands inside. */
@@ -34,12 +36,24 @@ enum guest_frame {
 	GUEST_EXEC,	  /* struct guest_exec, three descriptors; stream: a new id */
 	GUEST_SIGNAL,	  /* u32 signal; stream: the exec */
 	GUEST_END,	  /* nothing: end at once, and with it everything inside */
+	/* to `agent` only, where no descriptor can travel (stream: the exec) */
+	GUEST_INPUT = 16, /* bytes for stdin, none: its end */
+	GUEST_CREDIT,	  /* u32 descriptor, u32 bytes that were passed on; 0: nobody reads it any more */
+	GUEST_RESIZE,	  /* u32 rows, u32 columns of the terminal */
 
 	/* guest to host */
 	GUEST_READY = 64, /* struct guest_ready; descriptors: the terminals' folder if any, then listening sockets */
 	GUEST_FAILED,	  /* struct err: start is over */
 	GUEST_EXEC_ENDED, /* struct guest_exec_end; stream: the exec */
+	/* from `agent` only */
+	GUEST_HELLO = 80, /* u32 GUEST_PROTOCOL_VERSION: the first word; the host has sent none before it */
+	GUEST_STDOUT,	  /* bytes, none: its end */
+	GUEST_STDERR,	  /* the same */
+	GUEST_TAKEN,	  /* u32 bytes of stdin that were passed on; 0: nobody reads it any more */
 };
+
+/* Bytes of one descriptor of one exec that may be under way without having been passed on. */
+enum { GUEST_WINDOW = 256 * 1024, GUEST_CHUNK = 32 * 1024 };
 
 /* What the guest proves from inside before it says ready. */
 enum guest_check {
@@ -76,6 +90,10 @@ struct guest_exec {
 enum guest_exec_flag {
 	GUEST_EXEC_TTY = 1,
 	GUEST_EXEC_OVERSEES = 2, /* it may look into the programs of other execs */
+	/* For `agent`, by descriptor: it is the null device. */
+	GUEST_EXEC_NULL_0 = 4,
+	GUEST_EXEC_NULL_1 = 8,
+	GUEST_EXEC_NULL_2 = 16,
 };
 
 enum guest_end { GUEST_EXITED, GUEST_SIGNALED, GUEST_NOT_STARTED };
