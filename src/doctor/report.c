@@ -91,7 +91,7 @@ static json_t *choice_json(const struct doctor_params *p, const struct driver *c
 
 	for (size_t i = 0; i < n; i++) {
 		bool asked = p->driver && str_eq(p->driver, driver_name(d[i]));
-		if (p->driver ? !asked : !driver_caps(d[i])->network_policy)
+		if (p->driver ? !asked : !driver_wanted(d[i]))
 			continue;
 		why = &f[i];
 		if (!asked && f[i].status != FINDING_YES)

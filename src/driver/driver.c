@@ -9,7 +9,8 @@
 #include <errno.h>
 
 /* In the order of choice; noop only by name, since it isolates nothing. */
-static const struct driver *const drivers[] = {&driver_docker, &driver_podman, &driver_native, &driver_noop};
+static const struct driver *const drivers[] = {&driver_kubernetes, &driver_docker, &driver_podman, &driver_native,
+					       &driver_noop};
 
 const struct driver *const *driver_list(size_t *ret_n)
 {
@@ -20,6 +21,11 @@ const struct driver *const *driver_list(size_t *ret_n)
 const char *driver_name(const struct driver *d)
 {
 	return d->name;
+}
+
+bool driver_wanted(const struct driver *d)
+{
+	return d->caps.network_policy && (!d->wanted || d->wanted());
 }
 
 const struct driver_caps *driver_caps(const struct driver *d)
@@ -70,10 +76,10 @@ static int by_name(const char *name, const struct driver **ret, struct err *e)
 	return r;
 }
 
-/* Whether it isolates, and can do without an image when there is none. noop is never chosen. */
+/* Whether it isolates, is one for this host, and can do without an image when there is none. noop is never chosen. */
 static bool can_serve(const struct driver *d, bool without_image)
 {
-	return d->caps.network_policy && (d->caps.host_toolchain || !without_image);
+	return driver_wanted(d) && (d->caps.host_toolchain || !without_image);
 }
 
 static bool is_last(size_t i, bool without_image)

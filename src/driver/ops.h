@@ -33,6 +33,7 @@ struct sandbox_params {
 	const char *run_name;
 	const struct certificates *certificates; /* NULL: TLS is not inspected */
 	bool enforce_network;			 /* no network but the listening sockets */
+	uint64_t deadline_s; /* after it nothing of it may be left, whoever is gone by then; 0: none */
 };
 
 /* How it speaks to the session; each may come at any time after start. */
@@ -66,6 +67,10 @@ struct driver {
 	const char *artifact_files;
 	const char *attachments;
 	int (*probe)(struct err *e);
+	/* Whether it is one to be chosen on this host; NULL: whenever it can serve. */
+	bool (*wanted)(void);
+	/* Whether it can make what the spec asks for, beyond its caps; NULL: the caps say all. */
+	int (*check)(const struct sandbox_spec *spec, struct err *e);
 	/* Whether there is a reason to think that it cannot serve here, by a glance; NULL: the probe is cheap. */
 	bool (*doubtful)(void);
 	/* Begins at once what needs no loop (forks); never waits. */
@@ -116,6 +121,7 @@ extern const char *const certificate_places[];
 void mount_list_add(json_t *list, const char *type, const char *source, const char *target, bool readonly);
 
 extern const struct driver driver_docker;
+extern const struct driver driver_kubernetes;
 extern const struct driver driver_podman;
 extern const struct driver driver_native;
 extern const struct driver driver_noop;

@@ -247,7 +247,9 @@ static int fill_params(struct session *s, struct err *e)
 {
 	const struct sandbox_spec *spec = &s->spec;
 
-	s->workspace_target = path_clean(spec->workspace_folder ? spec->workspace_folder : s->p.workspace);
+	/* A copy on another machine has nothing of the host's path. */
+	const char *own = s->driver->caps.remote ? "/workspace" : s->p.workspace;
+	s->workspace_target = path_clean(spec->workspace_folder ? spec->workspace_folder : own);
 	if (!s->workspace_target)
 		return err_set(e, ERR_INPUT, EINVAL, "workspace_folder %s: not an absolute path",
 			       spec->workspace_folder);
@@ -274,6 +276,7 @@ static int fill_params(struct session *s, struct err *e)
 		.run_id = s->p.run_id,
 		.run_name = s->p.run_name,
 		.enforce_network = spec->network.mode != NETWORK_OPEN,
+		.deadline_s = s->p.deadline_s,
 	};
 	return 0;
 }
@@ -287,14 +290,22 @@ static int choose_driver(struct session *s, struct err *e)
 	const char *reason;
 	bool bare = !s->spec.image && !s->spec.build.dockerfile;
 	int r = driver_choose(s->p.driver, bare, &s->driver, &reason, e);
-	return r < 0 ? r : session_check_caps(s, e);
+	if (r < 0)
+		return r;
+	/* Where no home can be shared, sharing it is nobody's wish unless somebody wrote it. */
+	if (s->driver->caps.remote && sandbox_host_state_is_default(&s->spec)) {
+		s->spec.host_state = HOST_STATE_NONE;
+		free(s->spec.host_state_source);
+		s->spec.host_state_source = xasprintf("default of the %s driver", driver_name(s->driver));
+	}
+	return session_check_caps(s, e);
 }
 
 int session_settle(struct session *s, struct err *e)
 {
 	int r = choose_driver(s, e);
 
-	if (r == 0 && s->driver->caps.mounts)
+	if (r == 0 && s->driver->caps.mounts && !s->driver->caps.remote)
 		host_paths_add_git(&s->p, &s->spec);
 	if (r == 0 && s->driver != &driver_noop)
 		r = host_paths_check(&s->p, &s->spec, e);

@@ -46,7 +46,11 @@ json_t *session_network_json(const struct session *s)
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(list, json_string(rules[i]));
 	json_put_str(n, "mode", network_mode_name(s->spec.network.mode));
-	json_put_str(n, "enforcement", !s->params.enforce_network ? "none" : s->offered ? "proxy-env" : "namespace");
+	json_put_str(n, "enforcement",
+		     !s->params.enforce_network ? "none"
+		     : s->driver->caps.remote	? "networkpolicy"
+		     : s->offered		? "proxy-env"
+						: "namespace");
 	json_put(n, "rules", list);
 	if (s->spec.network.tls_inspect != TLS_INSPECT_OFF)
 		json_put_str(n, "tls_inspect", tls_inspect_name(s->spec.network.tls_inspect));
@@ -106,7 +110,7 @@ void session_emit_host_state(const struct session *s)
 {
 	const struct host_state_plan *h = &s->host_state;
 
-	if (!s->driver->caps.host_state)
+	if (!s->driver->caps.host_state && !s->driver->caps.remote)
 		return;
 	json_t *d = json_object();
 	json_put_bool(d, "enabled", s->spec.host_state != HOST_STATE_NONE);

@@ -171,6 +171,19 @@ static const char *home_of(const struct engine_params *p)
 	return NULL;
 }
 
+/* When everything of a cluster's sandbox may be gone: some time after the run's own budgets are over, which are the
+ * engine's to keep, so that it has the time to bring the work back. 0: never. */
+static uint64_t deadline(const struct engine *en)
+{
+	static const uint64_t more_s = 15 * 60;
+	double ms = 0;
+
+	for (enum budget_dimension d = BUDGET_DURATION; d <= BUDGET_TIMEOUT; d++)
+		if (en->budgets[d].limit > 0 && (ms <= 0 || en->budgets[d].limit < ms))
+			ms = en->budgets[d].limit;
+	return ms > 0 ? (uint64_t)(ms / 1000) + more_s : 0;
+}
+
 static int make(struct engine *en, struct place *pl, const char *attachments, struct err *e)
 {
 	const struct session_params sp = {
@@ -185,6 +198,7 @@ static int make(struct engine *en, struct place *pl, const char *attachments, st
 		.attachments = attachments,
 		.home = home_of(&en->p),
 		.resolve = en->p.resolve,
+		.deadline_s = deadline(en),
 		.late = is_late(pl),
 		.on_event = on_event,
 		.on_blocked = on_blocked,

@@ -69,13 +69,15 @@ int run_tree_plan(struct engine *en, struct err *e)
 	return 0;
 }
 
-/* Only a real sandbox hides the git folder; the noop driver has no mounts and needs none. */
+/* Only a real sandbox hides the git folder; the noop driver has no mounts and needs none, and where nothing of this
+ * machine can be mounted it is not there. */
 void run_tree_fill(const struct engine *en, const char *driver, struct sandbox_spec *spec)
 {
 	const struct driver *d;
 	const char *reason;
 
-	if (en->tree && driver_choose(driver, false, &d, &reason, NULL) == 0 && driver_caps(d)->mounts)
+	if (en->tree && driver_choose(driver, false, &d, &reason, NULL) == 0 && driver_caps(d)->mounts &&
+	    !driver_caps(d)->remote)
 		worktree_fill_spec(en->tree->w, spec);
 }
 

@@ -24,6 +24,7 @@ enum { MAX_MOUNTS = 20000 };
 static void mount_done(struct sandbox_mount *m)
 {
 	free(m->source);
+	free(m->key);
 	free(m->target);
 	free(m->origin);
 }

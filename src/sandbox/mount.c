@@ -43,6 +43,13 @@ static bool is_name(const char *s)
 	return *s != '\0';
 }
 
+/* One of a configmap's or secret's: any of those characters in any order, but no name of a folder. */
+static bool is_key(const char *s)
+{
+	return s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")] == '\0' &&
+	       !str_eq(s, ".") && !str_eq(s, "..") && *s;
+}
+
 static int check_target(const char *target, struct err *e)
 {
 	/* The sandbox's own: what is mounted over them decides what the inside believes of itself. */
@@ -111,6 +118,11 @@ int sandbox_mount_check(const struct sandbox_mount *m, struct err *e)
 				   "\"%.100s\" is no name of a %s", s ? s : "", mount_type_name(m->type));
 		break;
 	}
+	if (m->key && m->type != MOUNT_CONFIGMAP && m->type != MOUNT_SECRET)
+		return bad(e, "leave it out: only a configmap and a secret have keys", "a %s has no key",
+			   mount_type_name(m->type));
+	if (m->key && !is_key(m->key))
+		return bad(e, "a key has letters, digits, '_', '.' and '-'", "\"%.100s\" is no key", m->key);
 	return check_target(m->target, e);
 }
 
@@ -155,13 +167,15 @@ struct draft {
 static void draft_done(struct draft *d)
 {
 	free(d->m.source);
+	free(d->m.key);
 	free(d->m.target);
 	free(d->field);
 }
 
 static int unknown_key(const char *key, struct err *e)
 {
-	static const char *const keys[] = {"type", "source", "src", "target", "destination", "dst", "readonly", "ro"};
+	static const char *const keys[] = {"type", "source",   "src", "target", "destination",
+					   "dst",  "readonly", "ro",  "key"};
 	const char *near = str_nearest(key, keys, ARRAY_LEN(keys));
 	auto_free char *hint = near ? xasprintf("did you mean \"%s\"?", near)
 				    : xstrdup("a mount has type, source, target and readonly");
@@ -196,6 +210,8 @@ static int set_field(struct draft *d, char *field, struct err *e)
 		return set_text(&d->m.source, "source", value, e);
 	if (str_eq(field, "target") || str_eq(field, "destination") || str_eq(field, "dst"))
 		return set_text(&d->m.target, "target", value, e);
+	if (str_eq(field, "key"))
+		return set_text(&d->m.key, "key", value, e);
 	if (str_eq(field, "bind-propagation"))
 		return propagation(value, e);
 	if (str_eq(field, "consistency"))
@@ -318,6 +334,7 @@ int sandbox_mount_parse(const char *text, struct sandbox_mount *ret, struct err 
 		.type = d.m.type,
 		.readonly = d.m.readonly,
 		.source = source,
+		.key = TAKE_PTR(d.m.key),
 		.target = path_clean(d.m.target),
 	};
 	return 0;

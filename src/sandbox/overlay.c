@@ -117,6 +117,7 @@ static void overlay_env(struct sandbox_block *to, const struct sandbox_block *ov
 static void free_mount(struct sandbox_mount *m)
 {
 	free(m->source);
+	free(m->key);
 	free(m->target);
 	free(m->origin);
 	*m = (struct sandbox_mount){0};
@@ -141,7 +142,9 @@ static void overlay_mounts(struct sandbox_spec *to, const struct sandbox_spec *o
 		m->type = from->type;
 		m->readonly = from->readonly;
 		free(TAKE_PTR(m->source));
+		free(TAKE_PTR(m->key));
 		replace(&m->source, from->source);
+		replace(&m->key, from->key);
 		replace(&m->target, from->target);
 		replace(&m->origin, from->origin);
 	}

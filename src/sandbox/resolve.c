@@ -140,6 +140,11 @@ static struct decision decide_node(const struct sandbox_inputs *in, struct decis
 	return run;
 }
 
+bool sandbox_host_state_is_default(const struct sandbox_spec *s)
+{
+	return s->host_state_source && str_eq(s->host_state_source, by_default);
+}
+
 static int decide_host_state(const struct sandbox_inputs *in, struct sandbox_spec *s, struct err *e)
 {
 	const char *word = in->flag.host_state, *source = "cli flag --sandbox-host-state";

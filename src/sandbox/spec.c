@@ -77,6 +77,7 @@ int host_state_parse(const char *word, enum host_state *ret)
 static void mount_done(struct sandbox_mount *m)
 {
 	free(m->source);
+	free(m->key);
 	free(m->target);
 	free(m->origin);
 }
@@ -152,6 +153,7 @@ static void copy_members(struct sandbox_spec *ret, const struct sandbox_spec *fr
 		*sandbox_spec_add_mount(ret) = (struct sandbox_mount){
 			.type = m->type,
 			.source = copy_text(m->source),
+			.key = copy_text(m->key),
 			.target = copy_text(m->target),
 			.readonly = m->readonly,
 			.origin = copy_text(m->origin),
@@ -227,7 +229,7 @@ static bool mounts_equal(const struct sandbox_spec *a, const struct sandbox_spec
 	for (size_t i = 0; i < a->n_mounts; i++) {
 		const struct sandbox_mount *x = &a->mounts[i], *y = &b->mounts[i];
 		if (x->type != y->type || x->readonly != y->readonly || !str_eq(x->source, y->source) ||
-		    !str_eq(x->target, y->target))
+		    !str_eq(x->key, y->key) || !str_eq(x->target, y->target))
 			return false;
 	}
 	return true;

@@ -1,4 +1,4 @@
-/* Running an engine's command-line program.
+/* Running an engine's or a cluster's command-line program.
  *
  * Two pipes and a pidfd on the loop. The program's end is what counts, not that of its pipes: a helper that it leaves
  * behind (podman's conmon) may hold them for as long as the container lives. What stands in the pipes at the end is
@@ -43,6 +43,8 @@ struct cli {
 	unsigned open_handles;
 	void (*on_line)(void *arg, const char *line);
 	void *line_arg;
+	void (*on_out)(void *arg, const char *data, size_t len);
+	void *out_arg;
 	cli_done_cb done;
 	void *arg;
 };
@@ -96,6 +98,8 @@ static bool drain(struct stream *s)
 		keep(s, chunk, (size_t)n);
 		if (s->owner->on_line)
 			pass_lines(s, chunk, (size_t)n);
+		if (s->owner->on_out && !s->tail)
+			s->owner->on_out(s->owner->out_arg, chunk, (size_t)n);
 	}
 }
 
@@ -222,7 +226,7 @@ static int spawn(struct cli *c, const struct cli_opts *o, struct err *e)
 		.file = o->argv[0],
 		.argv = spawn_words(o->argv),
 		.envp = environ,
-		.stdio = {o->stdin_fd, out, err},
+		.stdio = {o->stdin_fd, o->out_fd > 0 ? o->out_fd : out, err},
 		.cwd = o->cwd,
 		.own_group = true,
 		.death_signal = SIGKILL,
@@ -256,7 +260,15 @@ int cli_start(uv_loop_t *loop, const struct cli_opts *o, cli_done_cb done, void 
 {
 	struct cli *c = xcalloc(1, sizeof *c);
 
-	*c = (struct cli){.pidfd = -1, .done = done, .arg = arg, .on_line = o->on_line, .line_arg = o->line_arg};
+	*c = (struct cli){
+		.pidfd = -1,
+		.done = done,
+		.arg = arg,
+		.on_line = o->on_line,
+		.line_arg = o->line_arg,
+		.on_out = o->on_out,
+		.out_arg = o->out_arg,
+	};
 	c->out = (struct stream){.owner = c, .fd = -1, .text = BUF_INIT(o->out_limit), .line = BUF_INIT(LINE_MAX_LEN)};
 	c->err = (struct stream){
 		.owner = c, .fd = -1, .text = BUF_INIT(CLI_ERR_TAIL), .line = BUF_INIT(LINE_MAX_LEN), .tail = true};

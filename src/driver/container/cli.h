@@ -1,4 +1,4 @@
-/* Running an engine's command-line program (docker, podman): its words captured, its end told. */
+/* Running a command-line program (docker, podman, kubectl): its words captured, its end told. */
 #pragma once
 
 #include <base/spawn.h>
@@ -21,6 +21,10 @@ struct cli_opts {
 	 */
 	void (*on_line)(void *arg, const char *line);
 	void *line_arg;
+	/* Each piece of stdout as it comes; NULL: no need. */
+	void (*on_out)(void *arg, const char *data, size_t len);
+	void *out_arg;
+	int out_fd; /* what becomes its stdout in place of a pipe of ours; stays the caller's; 0: a pipe */
 };
 
 /* How it ended and what it said. The texts are NUL-terminated, may hold any bytes but NUL in between, and live until

@@ -21,11 +21,14 @@ struct driver_caps {
 	bool limits;
 	bool secrets;
 	bool host_toolchain; /* serves an active mode without an image */
+	bool remote;	     /* on another machine: nothing of this one is mounted, the workspace is copied there and back */
 };
 
 /* All drivers, best known first; static. */
 const struct driver *const *driver_list(size_t *ret_n);
 const char *driver_name(const struct driver *d);
+/* Whether it is one that is chosen on this host when nobody names one and it can serve. */
+bool driver_wanted(const struct driver *d);
 const struct driver_caps *driver_caps(const struct driver *d);
 
 /* Where its sandboxes have the files that a run was given; NULL: at the host's path. */

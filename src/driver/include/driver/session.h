@@ -4,6 +4,7 @@
 #include <driver/exec.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct err;
@@ -23,6 +24,7 @@ struct session_params {
 	const char *attachments;    /* a folder of the host that can be read inside; NULL: none */
 	const char *home;	    /* the user's HOME, which is empty and writable inside; NULL: none inside */
 	const char *const *resolve; /* "HOST:IP" answers of the proxy that come before DNS; NULL: none */
+	uint64_t deadline_s;	    /* a sandbox of a cluster ends by then, whoever is gone; 0: none */
 	bool late;		    /* the sandbox itself is made by session_start, which may never be called */
 	/* One sandbox event (docs/events.md); data is borrowed. */
 	void (*on_event)(void *arg, const char *type, json_t *data);

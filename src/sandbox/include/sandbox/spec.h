@@ -20,6 +20,7 @@ enum mount_type { MOUNT_BIND, MOUNT_VOLUME, MOUNT_TMPFS, MOUNT_PVC, MOUNT_CONFIG
 struct sandbox_mount {
 	enum mount_type type;
 	char *source; /* NULL for tmpfs */
+	char *key;    /* of a configmap or secret: the one that is mounted, as a file; NULL: all, as a folder */
 	char *target; /* absolute, clean */
 	bool readonly;
 	char *origin; /* a phrase: where it was asked for */
@@ -92,6 +93,8 @@ void sandbox_spec_copy(struct sandbox_spec *ret, const struct sandbox_spec *from
 bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
 
 const char *sandbox_mode_name(enum sandbox_mode m);
+/* Whether nobody said what the host state is to be. */
+bool sandbox_host_state_is_default(const struct sandbox_spec *s);
 const char *host_state_name(enum host_state s);
 const char *tls_inspect_name(enum tls_inspect t);
 const char *mount_type_name(enum mount_type t);
