@@ -21,10 +21,12 @@ struct kube {
 	char *name;    /* of the pod and of its network policy */
 	int listener;  /* where the proxy will listen; -1: no network policy */
 	uint16_t port;
-	struct cli *step;  /* makes the objects; must not be cut off */
-	struct cli *watch; /* tells of the pod's state */
-	struct cli *agent; /* carries the agent's connection */
-	struct pod_stream stream;
+	struct cli *step;   /* makes the objects; must not be cut off */
+	struct cli *events; /* tells of what befalls it, until it runs */
+	struct cli *watch;  /* tells of the pod's state */
+	struct cli *agent;  /* carries the agent's connection */
+	struct pod_stream stream, event_stream;
+	char waits[256];   /* what the pod waited for when it was last heard of */
 	struct mux *mux;   /* from the agent's start on */
 	char *agent_words; /* what kubectl said at the connection's end */
 	uv_timer_t patience;

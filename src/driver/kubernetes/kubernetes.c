@@ -61,6 +61,7 @@ void kube_lost(struct kube *k, const struct err *e)
 	k->inside = false;
 	uv_timer_stop(&k->patience);
 	signal_cli(k->watch, SIGKILL);
+	signal_cli(k->events, SIGKILL);
 	transfer_cancel_all(k);
 	if (k->mux)
 		mux_close(k->mux);
@@ -103,6 +104,7 @@ void kube_ready(struct kube *k)
 	int listener = TAKE_FD(k->listener);
 
 	k->ready = true;
+	uv_timer_stop(&k->patience);
 	/* What killed runs left is removed beside this run's work; only its end waits for it. */
 	if (kube_leftovers_sweep(k->loop, k->program, on_swept, k, NULL) == 0)
 		k->busy++;
@@ -143,6 +145,7 @@ static void let_go(struct kube *k)
 	k->over = true;
 	k->inside = false;
 	signal_cli(k->watch, SIGKILL);
+	signal_cli(k->events, SIGKILL);
 	signal_cli(k->agent, SIGKILL);
 	transfer_cancel_all(k);
 	kube_inside_done(k);
@@ -241,6 +244,7 @@ static void free_kube(struct sandbox *s)
 	close_quietly(k->env_fd);
 	close_quietly(k->list_fd);
 	pod_stream_done(&k->stream);
+	pod_stream_done(&k->event_stream);
 	free(k->base.image_digest);
 	strv_done(&k->base.env);
 	free(k->agent_words);
@@ -276,6 +280,7 @@ static int kube_new(const struct sandbox_params *p, struct sandbox **ret, struct
 		.ready_fd = -1,
 		.list_fd = -1,
 		.stream = POD_STREAM_INIT,
+		.event_stream = POD_STREAM_INIT,
 	};
 	*ret = &k->base;
 	return 0;

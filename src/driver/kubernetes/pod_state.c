@@ -107,6 +107,9 @@ static bool read_waiting(const json_t *container, struct pod_news *n)
 
 	if (hint)
 		fail(n, "start the sandbox's pod", reason, text(waiting, "message"), hint);
+	else if (*reason)
+		(void)snprintf(n->waits, sizeof n->waits, "%.100s%s%.140s", reason,
+			       *text(waiting, "message") ? ": " : "", text(waiting, "message"));
 	return hint != NULL;
 }
 
@@ -213,6 +216,28 @@ int pod_read(const json_t *event, struct pod_news *ret)
 		ret->phase = POD_GONE;
 	}
 	return 0;
+}
+
+/* The kubelet says the same of a secret that it has not seen yet and of one that there is not; the words tell. */
+bool pod_read_event(const json_t *event, struct err *why)
+{
+	static const char *const never[] = {"not found", "non-existent", "is not bound", "unable to find"};
+	const json_t *o = json_object_get(event, "object");
+	const char *reason = text(o, "reason"), *message = text(o, "message");
+	struct pod_news n = {0};
+
+	if (!str_eq(reason, "FailedMount") && !str_eq(reason, "FailedAttachVolume"))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(never); i++) {
+		if (!strstr(message, never[i]))
+			continue;
+		fail(&n, "start the sandbox's pod", reason, message,
+		     "Claims, configmaps and secrets of the sandbox block's mounts must exist in the runner's "
+		     "namespace, with the key.");
+		err_copy(why, &n.why);
+		return true;
+	}
+	return false;
 }
 
 /* The byte ends an object: its last brace. */

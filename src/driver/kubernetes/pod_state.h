@@ -17,10 +17,15 @@ struct pod_news {
 	enum pod_phase phase;
 	struct err why;	 /* of the last two: what happened, in the cluster's own words, and what to do */
 	char digest[96]; /* "sha256:…" of the image, or empty */
+	char waits[256]; /* what a pod that waits does so for, or empty */
 };
 
 /* One object of the stream: {"type": …, "object": POD}. 0, or -EPROTO when it is none of a pod. */
 int pod_read(const json_t *event, struct pod_news *ret) __attribute__((warn_unused_result));
+
+/* The same for {"type": …, "object": EVENT} of a pod: what only events tell (a volume that cannot be mounted). Fills
+ * why and returns true when no waiting mends it. */
+bool pod_read_event(const json_t *event, struct err *why);
 
 /* Cuts a stream of JSON objects, as text that arrives in any pieces, into them. What is in between is skipped. */
 struct pod_stream {

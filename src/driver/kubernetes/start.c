@@ -33,6 +33,7 @@
 
 enum {
 	CREATE_MS = 60 * 1000,
+	START_MS = 30 * 60 * 1000,
 	REASON_MS = 5 * 1000,
 	GUEST_LIMIT = 64 * 1024 * 1024,
 	TRIES = 3,
@@ -125,7 +126,7 @@ static void on_patience_over(uv_timer_t *timer)
 
 void kube_await_reason(struct kube *k)
 {
-	if (k->over || k->stopped || uv_is_active((uv_handle_t *)&k->patience))
+	if (k->over || k->stopped)
 		return;
 	/* The loop's clock may stand since long ago. */
 	uv_update_time(k->loop);
@@ -218,11 +219,14 @@ static void on_news(void *arg, const json_t *event)
 	if (k->over || k->stopped || pod_read(event, &n) < 0)
 		return;
 	k->watch_failures = 0;
+	memcpy(k->waits, n.waits, sizeof k->waits);
 	if (n.digest[0] && !k->base.image_digest)
 		k->base.image_digest = xstrdup(n.digest);
 	if (n.phase == POD_FAILED || n.phase == POD_GONE) {
 		kube_lost(k, &n.why);
 	} else if (n.phase == POD_RUNNING && !k->mux) {
+		if (k->events)
+			cli_signal(k->events, SIGKILL);
 		int r = start_agent(k, &e);
 		if (r < 0)
 			lose(k, r, &e, "start the sandbox's agent");
@@ -270,6 +274,44 @@ static int start_watch(struct kube *k, struct err *e)
 	return r;
 }
 
+static void on_event(void *arg, const json_t *event)
+{
+	struct kube *k = arg;
+	struct err why = ERR_INIT;
+
+	if (!k->over && !k->mux && pod_read_event(event, &why))
+		kube_lost(k, &why);
+}
+
+static void on_event_data(void *arg, const char *data, size_t len)
+{
+	struct kube *k = arg;
+
+	if (pod_stream_feed(&k->event_stream, data, len, on_event, k) < 0 && k->events)
+		cli_signal(k->events, SIGKILL);
+}
+
+/* An account that may not see events does without. */
+static void on_events_ended(void *arg, const struct cli_result *r)
+{
+	struct kube *k = arg;
+
+	(void)r;
+	k->events = NULL;
+	kube_idle(k);
+}
+
+static int start_events(struct kube *k, struct err *e)
+{
+	auto_free char *which = xasprintf("--field-selector=involvedObject.name=%s", k->name);
+	const char *const words[] = {"get", "events", which, "--watch", "--output-watch-events", "--output=json", NULL};
+	const struct cli_opts o = {.stdin_fd = -1, .out_limit = 1, .on_out = on_event_data, .out_arg = k};
+	int r = kubectl_start(k->loop, k->program, words, &o, on_events_ended, k, &k->events, e);
+
+	k->busy += r == 0;
+	return r;
+}
+
 /* --- the objects --- */
 
 static int create(struct kube *k, struct err *e);
@@ -306,6 +348,8 @@ static void on_created(void *arg, const struct cli_result *r)
 		kube_remove(k);
 	} else if (cli_ok(r)) {
 		bad = start_watch(k, &e);
+		if (bad == 0)
+			bad = start_events(k, &e);
 	} else if (kube_classify(r->err) == KUBE_NAME_IN_USE && !k->swept) {
 		/* Mostly it is that of a run that was killed. */
 		k->swept = true;
@@ -358,12 +402,24 @@ static int create(struct kube *k, struct err *e)
 	return r;
 }
 
+static void on_start_too_long(uv_timer_t *timer)
+{
+	struct kube *k = timer->data;
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_SANDBOX, ETIMEDOUT, "start the sandbox: its pod was not ready within %d minutes%s%s",
+		      START_MS / 60000, *k->waits ? "; it waited: " : "", k->waits);
+	err_hint(&e, "See `kubectl describe pod %s`: an image may be slow to pull, or a volume not come.", k->name);
+	kube_lost(k, &e);
+}
+
 int kube_start(struct kube *k, struct err *e)
 {
 	(void)uv_timer_init(k->loop, &k->patience);
 	k->patience.data = k;
 	k->patience_open = true;
 	k->busy++;
+	(void)uv_timer_start(&k->patience, on_start_too_long, START_MS, 0);
 	int r = k->p->enforce_network ? open_listener(k, e) : 0;
 	return r < 0 ? r : create(k, e);
 }
