@@ -69,8 +69,8 @@ struct driver {
 	int (*probe)(struct err *e);
 	/* Whether it is one to be chosen on this host; NULL: whenever it can serve. */
 	bool (*wanted)(void);
-	/* Whether it can make what the spec asks for, beyond its caps; NULL: the caps say all. */
-	int (*check)(const struct sandbox_spec *spec, struct err *e);
+	/* Whether it can ever make what the spec asks for, beyond its caps; asks nobody. NULL: the caps say all. */
+	int (*check_spec)(const struct sandbox_spec *spec, struct err *e);
 	/* Whether there is a reason to think that it cannot serve here, by a glance; NULL: the probe is cheap. */
 	bool (*doubtful)(void);
 	/* Begins at once what needs no loop (forks); never waits. */

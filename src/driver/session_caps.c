@@ -75,5 +75,5 @@ int session_check_caps(const struct session *s, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].asked && !rows[i].can)
 			return cannot_give(s, rows[i].field, e);
-	return s->driver->check ? s->driver->check(spec, e) : 0;
+	return s->driver->check_spec ? s->driver->check_spec(spec, e) : 0;
 }

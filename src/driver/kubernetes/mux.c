@@ -38,7 +38,8 @@ struct mux {
 	uv_poll_t poll;
 	uv_timer_t unanswered; /* runs while a killed program has not ended */
 	bool attached, greeted, ready, closed, freeing;
-	bool starved; /* input waits for the connection to move */
+	int waits_for; /* what the poll was last started for */
+	bool starved;  /* input waits for the connection to move */
 	uint32_t last_stream;
 	struct mux_exec **execs;
 	size_t n, cap;
@@ -291,8 +292,12 @@ static void want(struct mux *m)
 {
 	bool writes = m->prefix_at < m->prefix_len || frame_wants_write(m->conn);
 
-	if (!m->closed)
-		(void)uv_poll_start(&m->poll, UV_READABLE | (writes ? UV_WRITABLE : 0), on_io);
+	int events = UV_READABLE | (writes ? UV_WRITABLE : 0);
+
+	if (m->closed || m->waits_for == events)
+		return;
+	m->waits_for = events;
+	(void)uv_poll_start(&m->poll, events, on_io);
 }
 
 static int send_prefix(struct mux *m)

@@ -156,7 +156,7 @@ static void flush(struct mux_exec *x, int i)
 		close_end(end);
 	else if (q->len && end->watched)
 		(void)uv_poll_start(&end->poll, UV_WRITABLE, on_writable);
-	else if (end->watched)
+	else if (end->watched && uv_is_active((uv_handle_t *)&end->poll))
 		uv_poll_stop(&end->poll);
 }
 
