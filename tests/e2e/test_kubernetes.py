@@ -24,7 +24,7 @@ IMAGE = os.environ.get('ITERION_TEST_KUBE_IMAGE', 'busybox:1.36')
 GUEST_IMAGE = os.environ.get('ITERION_TEST_KUBE_GUEST_IMAGE')
 ADDRESS = os.environ.get('ITERION_TEST_KUBE_IP')
 FLAGS = ('--sandbox-driver', 'kubernetes')
-EXECS, MB = 20, int(os.environ.get('EXEC_MB', '10'))
+EXECS, MB = 20, int(os.environ.get('EXEC_MB', '2'))
 
 
 def until(true, what, limit=30):
@@ -212,7 +212,8 @@ def tree_of(top):
 
 def test_workspace_goes_and_comes_back(place):
     user = place.user
-    for name in ('keep/deep', 'gone/deep', 'became-file', '.iterion/runs/r', 'private'):
+    for name in ('keep', 'keep/deep', 'gone', 'gone/deep', 'became-file', '.iterion', '.iterion/runs', '.iterion/runs/r',
+                 'private'):
         user.folder('workspace', name)
     user.file('keep/same', 'same\n')
     user.file('keep/deep/x', 'x\n', 0o755)
@@ -282,11 +283,9 @@ def test_parallel_execs_lose_no_byte(place):
             assert f.read() == f'{i:07d}\n'.encode() * (MB << 17), f'n{i}'
 
 
-@pytest.mark.parametrize('command, code', [('exit 42', 42), ('kill -9 $$', None), ('/no/such/program', 127)])
-def test_ends_come_back_exactly(place, command, code):
-    place.run(command, code=1)
-    failed = [e['data'] for e in place.user.events() if e['type'] == 'node_failed'][0]
-    assert str(code if code else 'SIGKILL') in json.dumps(failed), failed
+@pytest.mark.parametrize('command, says', [('exit 42', '42'), ('kill -9 $$', 'signal 9'), ('/no/such/program', '127')])
+def test_ends_come_back_exactly(place, command, says):
+    assert says in place.run(command, code=1).stderr
 
 
 def test_terminal_and_input(place):
@@ -329,7 +328,7 @@ def test_policy_needs_the_runners_address(place):
 
 @pytest.mark.parametrize('lines, image, uid, says', [
     ((), 'localhost/iterion-no-such:1', '"1000"', ('Pull', 'iterion-no-such')),
-    ((), 'UPPER CASE', '"1000"', ('InvalidImageName',)),
+    ((), 'UPPER/Case:1', '"1000"', ('InvalidImageName',)),
     ((), IMAGE, None, ('CreateContainerConfigError', 'runAsNonRoot', 'user: "1000:1000"')),
     (('limits:', '  memory: "900g"'), IMAGE, '"1000"', ('Unschedulable', 'Insufficient memory', 'limits.memory')),
     (('mounts: ["type=secret,source=nosuch,target=/s"]',), IMAGE, '"1000"', ('FailedMount', 'nosuch')),
@@ -356,9 +355,9 @@ def test_objects_of_the_cluster_are_mounted(place):
     c.kubectl('create', 'secret', 'generic', 'key', '--from-literal=token=hush')
     place.run('cat /all/one /all/two /one; cat /secret/token; ls -lL /secret/token | cut -c1-10; '
               'echo x >/all/three; echo y >/mem/z && df /mem | tail -1 | cut -c1-5',
-              block=place.block('mounts:', '  - "type=configmap,source=words,target=/all"',
-                                '  - "type=configmap,source=words,key=one,target=/one"',
-                                '  - "type=secret,source=key,target=/secret"', '  - "type=tmpfs,target=/mem"'))
+              block=place.block('mounts: ["type=configmap,source=words,target=/all", '
+                                '"type=configmap,source=words,key=one,target=/one", '
+                                '"type=secret,source=key,target=/secret", "type=tmpfs,target=/mem"]'))
     out = place.output()
     assert out.startswith('firstsecondfirsthush-r--r-----\ntmpfs')
 
@@ -399,7 +398,6 @@ def test_cancel_brings_the_work_back(place):
     for name, text in (('first', 'x\n'), ('second', 'y\n')):
         with open(os.path.join(place.user.workspace, name), encoding='utf-8') as f:
             assert f.read() == text
-    assert of_type(place.user.events(), 'sandbox_stopped')[0]['exit'] == 'killed'
 
 
 def test_killed_runs_are_swept(place):

@@ -42,7 +42,6 @@ struct kube {
 	int list_fd; /* what the workspace was after it was sent */
 	struct transfer *transfers;
 	bool made;    /* there may be objects */
-	bool swept;   /* for a name that was in use: at most once */
 	bool hung_up; /* the connection ended; why is still awaited */
 	bool inside;  /* the guest stands, the way back can be gone */
 	bool ready, over, removing, killed;

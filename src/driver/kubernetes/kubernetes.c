@@ -17,6 +17,7 @@
 #include "words.h"
 
 #include <base/cleanup.h>
+#include <base/id.h>
 #include <base/json.h>
 #include <base/log.h>
 #include <base/mem.h>
@@ -31,7 +32,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REMOVE_MS = 60 * 1000, MADE_MS = 10 * 1000, LEAVE_MS = 30 * 60 * 1000 };
+enum { MARK_SIZE = 7, REMOVE_MS = 60 * 1000, MADE_MS = 10 * 1000, LEAVE_MS = 30 * 60 * 1000 };
 
 void kube_warn(const struct kube *k, const char *code, const char *message)
 {
@@ -52,21 +53,20 @@ static void signal_cli(struct cli *c, int sig)
 
 void kube_lost(struct kube *k, const struct err *e)
 {
-	const struct err copy = *e;
-
 	/* Once it is stopped nobody asks any more. */
 	if (k->over || k->stopped)
 		return;
 	k->over = true;
 	k->inside = false;
 	uv_timer_stop(&k->patience);
+	/* Before the programs end, so that the reason is what the run ends with. */
+	k->cb.on_lost(k->cb.arg, e);
 	signal_cli(k->watch, SIGKILL);
 	signal_cli(k->events, SIGKILL);
 	transfer_cancel_all(k);
 	if (k->mux)
 		mux_close(k->mux);
 	signal_cli(k->agent, SIGKILL);
-	k->cb.on_lost(k->cb.arg, &copy);
 }
 
 static void check_stopped(struct kube *k)
@@ -259,7 +259,7 @@ static const struct sandbox_ops ops = {
 
 static int kube_new(const struct sandbox_params *p, struct sandbox **ret, struct err *e)
 {
-	static unsigned n_made;
+	char mark[MARK_SIZE];
 	auto_free char *program = NULL;
 	auto_free char *guest = NULL;
 
@@ -268,13 +268,14 @@ static int kube_new(const struct sandbox_params *p, struct sandbox **ret, struct
 		r = guest_path_find(&guest, e);
 	if (r < 0)
 		return r;
+	id_hex(mark, (MARK_SIZE - 1) / 2);
 	struct kube *k = xcalloc(1, sizeof *k);
 	*k = (struct kube){
 		.base = {.ops = &ops},
 		.p = p,
 		.program = TAKE_PTR(program),
 		.guest = TAKE_PTR(guest),
-		.name = pod_name(p->run_id, ++n_made),
+		.name = pod_name(p->run_id, mark),
 		.listener = -1,
 		.env_fd = -1,
 		.ready_fd = -1,

@@ -37,7 +37,9 @@ struct mux {
 	uv_loop_t *loop;
 	uv_poll_t poll;
 	uv_timer_t unanswered; /* runs while a killed program has not ended */
-	bool attached, greeted, ready, closed, freeing;
+	bool attached, greeted, ready, freeing;
+	bool dead;     /* nothing is read or written any more */
+	bool closed;   /* and every exec has ended */
 	int waits_for; /* what the poll was last started for */
 	bool starved;  /* input waits for the connection to move */
 	uint32_t last_stream;
@@ -99,7 +101,7 @@ static void forget(struct mux *m, const struct mux_exec *x)
 			break;
 		}
 	}
-	if (m->attached && !m->closed && !waits_for_killed(m))
+	if (m->attached && !m->dead && !waits_for_killed(m))
 		uv_timer_stop(&m->unanswered);
 }
 
@@ -157,6 +159,15 @@ void mux_lose_execs(struct mux *m)
 	}
 }
 
+static void die(struct mux *m)
+{
+	if (!m->dead && m->attached) {
+		uv_poll_stop(&m->poll);
+		uv_timer_stop(&m->unanswered);
+	}
+	m->dead = true;
+}
+
 void mux_close(struct mux *m)
 {
 	const struct exec_status lost = {.end = EXEC_LOST};
@@ -164,10 +175,7 @@ void mux_close(struct mux *m)
 	if (m->closed)
 		return;
 	m->closed = true;
-	if (m->attached) {
-		uv_poll_stop(&m->poll);
-		uv_timer_stop(&m->unanswered);
-	}
+	die(m);
 	while (m->n) {
 		struct mux_exec *x = m->execs[--m->n];
 		if (x->told && x->open_handles == 0)
@@ -179,9 +187,9 @@ void mux_close(struct mux *m)
 
 static void broken(struct mux *m, int r, const struct err *e)
 {
-	if (m->closed)
+	if (m->dead)
 		return;
-	mux_close(m);
+	die(m);
 	m->cb.on_closed(m->cb.arg, r, e);
 }
 
@@ -294,7 +302,7 @@ static void want(struct mux *m)
 
 	int events = UV_READABLE | (writes ? UV_WRITABLE : 0);
 
-	if (m->closed || m->waits_for == events)
+	if (m->dead || m->waits_for == events)
 		return;
 	m->waits_for = events;
 	(void)uv_poll_start(&m->poll, events, on_io);
@@ -335,13 +343,13 @@ static void on_io(uv_poll_t *poll, int status, int events)
 	if (sent == 0)
 		sent = frame_flush(m->conn);
 	/* What was sent before is read even when the other side takes nothing any more. */
-	while (r == 0 && !m->closed) {
+	while (r == 0 && !m->dead) {
 		r = frame_recv(m->conn, &f);
 		if (r != 1)
 			break;
 		r = on_frame(m, &f, &e);
 	}
-	if (m->closed)
+	if (m->dead)
 		return;
 	if (r == 0)
 		r = sent;
@@ -360,7 +368,7 @@ static void on_io(uv_poll_t *poll, int status, int events)
 
 int mux_send(struct mux *m, uint16_t type, uint32_t stream, const void *data, size_t len)
 {
-	if (m->closed)
+	if (m->dead)
 		return -ESHUTDOWN;
 	/* A connection that is broken says so itself. */
 	int r = frame_send(m->conn, type, stream, data, len, NULL, 0);
@@ -371,7 +379,7 @@ int mux_send(struct mux *m, uint16_t type, uint32_t stream, const void *data, si
 
 bool mux_is_full(struct mux *m)
 {
-	if (!m->closed && !frame_wants_write(m->conn))
+	if (!m->dead && !frame_wants_write(m->conn))
 		return false;
 	m->starved = true;
 	return true;
@@ -410,7 +418,7 @@ static void signal_exec(struct exec *base, int sig)
 	struct mux *m = x->mux;
 	uint32_t v = (uint32_t)sig;
 
-	if (x->ended || m->closed)
+	if (x->ended || m->dead)
 		return;
 	(void)mux_send(m, GUEST_SIGNAL, x->stream, &v, sizeof v);
 	if (sig != SIGKILL)
@@ -461,7 +469,7 @@ int mux_exec(struct mux *m, const struct exec_opts *o, bool own, exec_done_cb do
 {
 	auto_buf b = BUF_INIT(FRAME_MAX_PAYLOAD);
 
-	if (m->closed || !m->ready)
+	if (m->dead || !m->ready)
 		return err_set(e, ERR_SANDBOX, ESHUTDOWN, "start %s: the sandbox has ended", o->argv[0]);
 	int r = guest_exec_pack(&b, flags_of(o), o->cwd ? o->cwd : "", o->argv, o->env);
 	if (r < 0)

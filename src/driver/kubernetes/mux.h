@@ -12,7 +12,7 @@ struct mux_callbacks {
 	/* The guest stands. */
 	void (*on_ready)(void *arg);
 	/* It said why it cannot start, it broke the protocol, or it hung up (r is then -ECONNRESET). Once; nothing
-	 * comes after. Every exec has ended as EXEC_LOST before. */
+	 * comes after. The execs end by mux_close. */
 	void (*on_closed)(void *arg, int r, const struct err *e);
 	void *arg;
 };

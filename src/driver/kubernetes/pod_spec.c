@@ -53,11 +53,10 @@ void pod_agent(uint64_t n, const char *ret[POD_AGENT_WORDS], char text[POD_AGENT
 	ret[i] = NULL;
 }
 
-char *pod_name(const char *run_id, unsigned n)
+char *pod_name(const char *run_id, const char *mark)
 {
-	auto_free char *suffix = n > 1 ? xasprintf("-%u", n) : xstrdup("");
 	auto_free char *name = xasprintf("iterion-%s", run_id);
-	size_t most = NAME_MAX_LEN - strlen(suffix);
+	size_t most = NAME_MAX_LEN - strlen(mark) - 1;
 
 	if (strlen(name) > most)
 		name[most] = '\0';
@@ -65,7 +64,7 @@ char *pod_name(const char *run_id, unsigned n)
 		*c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-';
 	for (size_t len = strlen(name); len && name[len - 1] == '-'; len--)
 		name[len - 1] = '\0';
-	return xasprintf("%s%s", name, suffix);
+	return xasprintf("%s-%s", name, mark);
 }
 
 char *pod_label(const char *text)

@@ -30,8 +30,9 @@ int pod_check(const struct sandbox_spec *spec, struct err *e) __attribute__((war
 /* Both objects as one list for `kubectl create`. The spec was checked. */
 json_t *pod_objects(const struct sandbox_params *p, const struct pod_facts *f);
 
-/* The name that a run's n-th pod has (from 1): a DNS label (RFC 1123). The caller frees. */
-char *pod_name(const char *run_id, unsigned n) __attribute__((returns_nonnull));
+/* A pod's name: a DNS label (RFC 1123) that ends with the mark, which no other pod of the run has: one that ended keeps
+ * its name for a while. The caller frees. */
+char *pod_name(const char *run_id, const char *mark) __attribute__((returns_nonnull));
 
 /* A text as a label's value: what may not be there becomes another character. The caller frees. */
 char *pod_label(const char *text) __attribute__((returns_nonnull));

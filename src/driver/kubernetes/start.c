@@ -9,7 +9,6 @@
 #include "kube_priv.h"
 #include "../container/labels.h"
 #include "kubectl.h"
-#include "leftovers.h"
 #include "pod_spec.h"
 #include "words.h"
 
@@ -314,29 +313,6 @@ static int start_events(struct kube *k, struct err *e)
 
 /* --- the objects --- */
 
-static int create(struct kube *k, struct err *e);
-
-static void on_swept(void *arg, size_t n, const struct err *why)
-{
-	struct kube *k = arg;
-	struct err e = ERR_INIT;
-	int r = 0;
-
-	(void)why;
-	if (!k->over && !k->stopped && n > 0) {
-		r = create(k, &e);
-	} else if (!k->over && !k->stopped) {
-		r = err_set(&e, ERR_SANDBOX, EEXIST, "there is a pod named %s already", k->name);
-		err_hint(&e,
-			 "Its run still lives, or is not this machine's: `iterion sandbox ls` shows it. Give this run "
-			 "another --run-id, or remove it with `kubectl delete pod %s`.",
-			 k->name);
-	}
-	if (r < 0)
-		lose(k, r, &e, "start the sandbox");
-	kube_idle(k);
-}
-
 static void on_created(void *arg, const struct cli_result *r)
 {
 	struct kube *k = arg;
@@ -350,12 +326,6 @@ static void on_created(void *arg, const struct cli_result *r)
 		bad = start_watch(k, &e);
 		if (bad == 0)
 			bad = start_events(k, &e);
-	} else if (kube_classify(r->err) == KUBE_NAME_IN_USE && !k->swept) {
-		/* Mostly it is that of a run that was killed. */
-		k->swept = true;
-		k->made = false;
-		bad = kube_leftovers_sweep(k->loop, k->program, on_swept, k, &e);
-		k->busy += bad == 0;
 	} else {
 		k->made = kube_classify(r->err) != KUBE_NAME_IN_USE;
 		bad = kube_explain(r, &e);

@@ -353,6 +353,8 @@ static void test_signals_and_loss(void **state)
 	while (!w.closed)
 		uv_run(&w.loop, UV_RUN_ONCE);
 	assert_int_equal(w.r, -ECONNRESET);
+	assert_false(b.done);
+	mux_close(w.mux);
 	assert_int_equal(b.st.end, EXEC_LOST);
 	close_world(&w);
 }
@@ -438,6 +440,7 @@ static void test_hostile(void **state)
 		while (!w.closed)
 			uv_run(&w.loop, UV_RUN_ONCE);
 		assert_int_equal(w.r, -EPROTO);
+		mux_close(w.mux);
 		if (rows[i].exec)
 			assert_int_equal(j.st.end, EXEC_LOST);
 		close(out[0]);
