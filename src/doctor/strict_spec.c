@@ -156,7 +156,9 @@ static bool is_numeric(const char *user)
 
 void strict_k8s_spec(const struct question *q, struct finding *f)
 {
-	const struct sandbox_spec *s = ((const struct strict_params *)q->arg)->spec;
+	const struct strict_params *p = q->arg;
+	const struct sandbox_spec *s = p->spec;
+	struct err e = ERR_INIT;
 	const struct {
 		bool wrong;
 		const char *detail, *remedy;
@@ -168,7 +170,8 @@ void strict_k8s_spec(const struct question *q, struct finding *f)
 		{!s->image && !s->build.dockerfile, "image: a pod needs one", "Name one with image:."},
 		{s->user && !is_numeric(s->user), "user: a pod's is a number",
 		 "Write its number, such as \"1000:1000\"."},
-		{s->host_state != HOST_STATE_NONE, "host_state: auto, and pods have no user's home to share",
+		{s->host_state != HOST_STATE_NONE && !sandbox_host_state_is_default(s),
+		 "host_state: auto, and pods have no user's home to share",
 		 "Write host_state: none, or use --sandbox-host-state=none."},
 	};
 
@@ -179,7 +182,11 @@ void strict_k8s_spec(const struct question *q, struct finding *f)
 		finding_hint(f, "%s", rows[i].remedy);
 		return;
 	}
-	finding_set(f, FINDING_YES, "image, user and host_state are what a pod can have");
+	/* The rest is what the driver itself says to it. */
+	if (plan(p, s, "kubernetes", &e) < 0 && e.kind == ERR_UNSUPPORTED)
+		take_error(f, &e);
+	else
+		finding_set(f, FINDING_YES, "image, user and host_state are what a pod can have");
 }
 
 /* What is wrong with one; false: nothing. */

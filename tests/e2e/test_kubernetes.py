@@ -232,7 +232,7 @@ def test_workspace_goes_and_comes_back(place):
               # What only the change time tells: the same size, and the old time put back.
               'echo AFTER. >changed; touch -r keep/same changed; '
               'chmod 600 keep/deep/x; ln -s ../keep new-link; mkdir -p a/b/c; chmod 750 a/b; echo new >a/b/c/new; '
-              'mkdir -p .iterion/runs/forged; mkfifo fifo')
+              'mkdir -p .iterion/runs/forged; mkfifo fifo', flags=('--store-dir', user.store))
     assert place.output() == 'same\nkeep/same\n/etc/passwd\n755\nodd\n'
     assert tree_of(user.workspace) == {
         'keep': ('dir', 0o755), 'keep/deep': ('dir', 0o755), 'keep/same': ('file', 0o644, b'same\n'),
