@@ -98,6 +98,15 @@ static void explain(const struct transfer *t, struct err *e)
 		       : "The folder must be writable and its disk have room; what came before this stays.");
 }
 
+/* What the half inside left out. It is only shown. */
+static unsigned long long skipped_inside(const struct transfer *t)
+{
+	auto_free char *words = words_inside(t);
+	unsigned long long skipped = 0;
+
+	return sscanf(words, "iterion-tree %*u %*u %*u %llu", &skipped) == 1 ? skipped : 0;
+}
+
 static void check_over(struct transfer *t)
 {
 	unsigned long long files = 0, bytes = 0, gone = 0, skipped = 0;
@@ -115,7 +124,9 @@ static void check_over(struct transfer *t)
 	bool ok = t->child_ok && t->exec_ok;
 	if (ok)
 		ok = sscanf(t->child_words, "iterion-tree %llu %llu %llu %llu", &files, &bytes, &gone, &skipped) == 4;
-	if (!ok)
+	if (ok)
+		skipped += skipped_inside(t);
+	else
 		explain(t, &e);
 	t->done(k, ok ? NULL : &e, files, bytes, gone, skipped);
 	close_quietly(t->words);
