@@ -3,7 +3,7 @@ import json
 import os
 
 import pytest
-from conftest import of_type
+from conftest import make_user, of_type
 from tls_upstream import Upstream, authority, node_upstream
 
 VALUE = 'ghp_' + 'Zq7Lm2Xw9Rt4Kc8Vb3Ns6Hd1Jf5Gp0Ya7Ue2'
@@ -486,3 +486,51 @@ def test_a_run_without_secrets_starts_no_such_proxy(run):
     """Inspection of secrets' hosts, and there is none: TLS is passed on, nothing is mounted."""
     _, out = run.run('ls /run/iterion; env', hosts=())
     assert 'ca\n' not in out[0] and 'SSL_CERT_FILE' not in out[0]
+
+
+def in_memory(pid, want):
+    """Where the bytes are in a process's memory."""
+    found = []
+    with open(f'/proc/{pid}/maps', encoding='ascii', errors='replace') as f:
+        maps = [line.split() for line in f]
+    with open(f'/proc/{pid}/mem', 'rb', 0) as m:
+        for line in maps:
+            begin, end = (int(x, 16) for x in line[0].split('-'))
+            try:
+                m.seek(begin)
+                if line[1].startswith('r') and want in m.read(end - begin):
+                    found.append(line)
+            except (OSError, ValueError, OverflowError):
+                pass
+    return found
+
+
+def test_only_the_proxy_has_the_value_in_its_memory(ordinary_account, base, programs, ca):
+    """Of all processes of the run, when it comes from a file or a command."""
+    import time
+    mine = Runner(make_user('root', ordinary_account, base, programs), ca)
+    path = mine.user.file(os.path.join(mine.user.home, 'token'), VALUE + '\n', mode=0o600)
+    mine.workflow('echo up >up; sleep 1000')
+    with open(os.path.join(mine.user.workspace, 'main.bot'), encoding='utf-8') as f:
+        text = f.read().replace('env:REAL_TOKEN', f'cmd:cat {path}')
+    mine.user.file('main.bot', text)
+    p = mine.user.start('run', 'main.bot', *NATIVE, env={'SSL_CERT_FILE': ca.file})
+    try:
+        end = time.monotonic() + 30
+        while not os.path.exists(os.path.join(mine.user.workspace, 'up')) and time.monotonic() < end:
+            assert p.poll() is None, p.communicate()
+            time.sleep(0.02)
+        with open(f'/proc/{p.pid}/task/{p.pid}/children', encoding='ascii') as f:
+            children = [int(c) for c in f.read().split()]
+        names = {}
+        for pid in children:
+            with open(f'/proc/{pid}/comm', encoding='ascii') as f:
+                names[pid] = f.read().strip()
+        proxies = [pid for pid in children if names[pid] == 'iterion-proxy']
+        assert len(proxies) == 1 and len(children) > 1
+        assert len(in_memory(proxies[0], VALUE.encode())) == 1
+        for pid in [p.pid] + [c for c in children if c not in proxies]:
+            assert in_memory(pid, VALUE.encode()) == [], names.get(pid)
+    finally:
+        p.kill()
+        p.wait()
