@@ -27,8 +27,8 @@ struct mcp_result {
 	bool is_error;	    /* the tool failed, and text says how: the model's business */
 };
 
-/* Of its images those that a model can be shown, png, jpeg, gif and webp, as [{"media_type", "data" (base64)}]; together
- * they have at most max bytes of base64, and the others are left out. A new array. */
+/* Of its images those that a model can be shown, png, jpeg, gif and webp, as [{"media_type", "data" (base64)}];
+ * together they have at most max bytes of base64, and the others are left out. A new array. */
 json_t *mcp_result_images(const struct mcp_result *r, size_t max) __attribute__((returns_nonnull));
 
 /* r is borrowed; with e set (not started, lost, timed out) r is NULL. An agent may go on after either. */

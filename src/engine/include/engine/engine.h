@@ -52,7 +52,7 @@ struct engine_params {
 	const char *const *host_env;	/* NULL-terminated: PATH, HOME, USER, LANG, TERM, TZ are taken from it */
 	const char *const *resolve;	/* "HOST:IP" answers of the egress proxy, or NULL */
 	uint64_t timeout_ms;		/* --timeout; 0: none */
-	json_t *options;		/* for run.json: what a later resume is to know of the command line; NULL: nothing */
+	json_t *options; /* for run.json: what a later resume is to know of the command line; NULL: nothing */
 	/* Of a workflow with worktree: auto (engine/worktree.h); NULL and false: not given. */
 	const char *branch_name, *merge_into, *merge_strategy;
 	/* Going on with the run run_id of the store, which failed, was cancelled or interrupted, or waits for a person.
