@@ -29,7 +29,7 @@ def test_the_document(user):
     for row in said['drivers']:
         assert row['usable'] or row['reason'], row
         assert all(isinstance(c, str) for c in row['capabilities'])
-    assert [r['name'] for r in said['drivers']] == ['docker', 'podman', 'native', 'noop']
+    assert [r['name'] for r in said['drivers']] == ['kubernetes', 'docker', 'podman', 'native', 'noop']
     assert by_name(said['host'])['kernel']['detail'].split()[1].startswith(os.uname().release)
 
 
