@@ -37,6 +37,7 @@ static const struct row rows[] = {
 	{"version, to a spawn of true", 2, measure_version, NULL},
 	{"validate a small file, to 2 of true + 1 ms", 1, measure_validate, NULL},
 	{"parse and check of a long file, ms", 10, measure_parse, NULL},
+	{"validate of a longer file, to a long one", 1.2, measure_linear, NULL},
 	{"one more node, noop, to posix_spawn", 1.3, measure_node, STORE_ON_DISK},
 	{"one more node, noop, store in memory", 1.3, measure_node, STORE_IN_MEMORY},
 	{"fsyncs a node", 1, measure_syncs, NULL},

@@ -95,6 +95,7 @@ void measure_node(const struct bench *b, const char *store, struct result *ret);
 void measure_syncs(const struct bench *b, const char *arg, struct result *ret);
 void measure_crowd(const struct bench *b, const char *store, struct result *ret);
 void measure_parse(const struct bench *b, const char *arg, struct result *ret);
+void measure_linear(const struct bench *b, const char *arg, struct result *ret);
 void measure_exec(const struct bench *b, const char *driver, struct result *ret);
 void measure_host_memory(const struct bench *b, const char *command, struct result *ret);
 void measure_guest_memory(const struct bench *b, const char *command, struct result *ret);

@@ -19,7 +19,16 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { ROUNDS_RUN = 61, ROUNDS_SHORT = 101, ROUNDS_CHAIN = 25, CHAIN = 50, FEW = 10, MANY = 200, CROWD_ROUNDS = 3 };
+enum {
+	ROUNDS_RUN = 61,
+	ROUNDS_SHORT = 101,
+	ROUNDS_LONG = 11,
+	ROUNDS_CHAIN = 25,
+	CHAIN = 50,
+	FEW = 10,
+	MANY = 200,
+	CROWD_ROUNDS = 3
+};
 
 /* bubblewrap with the view of the native sandbox. */
 static bool bubblewrap(const struct bench *b, struct strv *l, struct result *ret)
@@ -74,24 +83,46 @@ void measure_validate(const struct bench *b, const char *arg, struct result *ret
 	ret->figure = ret->ours / (2 * ret->peer + 1000);
 }
 
+/* A workflow file of n nodes, three lines each and one an edge; the caller frees its path. */
+static char *long_file(const struct bench *b, const char *name, size_t n, size_t *ret_lines)
+{
+	auto_free char *text = workflow_text(n, "echo {{vars.v}}", "  sandbox: none\n");
+	auto_buf whole = BUF_INIT(16 * 1024 * 1024);
+
+	(void)buf_puts(&whole, "vars:\n  v: string = \"x\"\n\n");
+	(void)buf_puts(&whole, text);
+	*ret_lines = 0;
+	for (const char *p = buf_str(&whole); (p = strchr(p, '\n')); p++)
+		++*ret_lines;
+	return workspace_file(b, name, buf_str(&whole), whole.len);
+}
+
+void measure_linear(const struct bench *b, const char *arg, struct result *ret)
+{
+	(void)arg;
+	size_t many, few;
+	auto_free char *large = long_file(b, "large.bot", 24999, &many), *small = long_file(b, "small.bot", 1249, &few);
+	const char *const ours[] = {b->iterion, "validate", large, NULL};
+	const char *const peer[] = {b->iterion, "validate", small, NULL};
+
+	compare(b, ours, peer, ROUNDS_LONG, ret);
+	if (ret->verdict == MISSING)
+		return;
+	ret->figure = (ret->ours / (double)many) / (ret->peer / (double)few);
+	(void)snprintf(ret->note, sizeof ret->note, "%zu to %zu lines, by the line", many, few);
+}
+
 void measure_parse(const struct bench *b, const char *arg, struct result *ret)
 {
 	(void)arg;
-	/* Three lines a node and one an edge. */
-	auto_free char *text = workflow_text(1249, "echo {{vars.v}}", "  sandbox: none\n");
-	auto_buf whole = BUF_INIT(16 * 1024 * 1024);
-	(void)buf_puts(&whole, "vars:\n  v: string = \"x\"\n\n");
-	(void)buf_puts(&whole, text);
-	auto_free char *file = workspace_file(b, "long.bot", buf_str(&whole), whole.len);
+	size_t lines;
+	auto_free char *file = long_file(b, "long.bot", 1249, &lines);
 	const char *const ours[] = {b->iterion, "validate", file, NULL};
 	const char *const peer[] = {b->iterion, "version", NULL};
 
 	compare(b, ours, peer, ROUNDS_SHORT, ret);
 	if (ret->verdict == MISSING)
 		return;
-	size_t lines = 0;
-	for (const char *p = buf_str(&whole); (p = strchr(p, '\n')); p++)
-		lines++;
 	ret->figure = (ret->ours - ret->peer) / 1e3;
 	(void)snprintf(ret->note, sizeof ret->note, "%zu lines; ms above a start of the program", lines);
 }
