@@ -241,11 +241,10 @@ def test_node_on_the_host(place):
 
 def test_no_image_of_that_name(place):
     if not place.engine:
-        p = place.user.fails('run', bot(place, 'image: "no.such/image:1"'), *place.flags, code=1)
-    else:
-        p = place.run('true', block=place.block(image='localhost/no-such-image:1'), code=1)
-        assert 'no-such-image' in p.stderr and 'hint: ' in p.stderr
-    assert place.driver in p.stderr
+        place.user.fails('run', bot(place, 'image: "127.0.0.1:1/no-such-image:1"'), *place.flags, code=1, says='no-such-image')
+        return
+    p = place.run('true', block=place.block(image='localhost/no-such-image:1'), code=1)
+    assert 'no-such-image' in p.stderr and 'hint: ' in p.stderr and place.driver in p.stderr
 
 
 def bot(place, *lines):
