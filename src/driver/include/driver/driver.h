@@ -21,7 +21,7 @@ struct driver_caps {
 	bool limits;
 	bool secrets;
 	bool host_toolchain; /* serves an active mode without an image */
-	bool remote;	     /* on another machine: nothing of this one is mounted, the workspace is copied there and back */
+	bool remote; /* on another machine: nothing of this one is mounted, the workspace is copied there and back */
 };
 
 /* All drivers, best known first; static. */

@@ -8,8 +8,9 @@ struct sandbox_mount;
 struct sandbox_sensitive;
 
 /* Reads "type=bind,source=/a,target=/b,readonly" (docker --mount: CSV, keys type, source or src, target, destination or
- * dst, readonly or ro; key of a configmap or secret) or "/a:/b:ro" (docker -v). Variables are expanded before. Fills ret but its origin; the strings
- * are the caller's. Returns 0, or -EINVAL with the mount, what is wrong and how to write it. */
+ * dst, readonly or ro; key of a configmap or secret) or "/a:/b:ro" (docker -v). Variables are expanded before. Fills
+ * ret but its origin; the strings are the caller's. Returns 0, or -EINVAL with the mount, what is wrong and how to
+ * write it. */
 int sandbox_mount_parse(const char *text, struct sandbox_mount *ret, struct err *e) __attribute__((warn_unused_result));
 
 /* Whether type, source and target go together: what sandbox_mount_parse checks, for a mount that came otherwise. */
