@@ -78,7 +78,7 @@ void session_add_env(const struct session *s, struct strv *env);
 void session_emit_started(const struct session *s);
 void session_emit_host_state(const struct session *s);
 void session_emit_warnings(const struct session *s);
-/* A program inside made the folder that later commands would take for the run store. */
+/* A program inside made a folder where a run store of the workspace would be. */
 void session_emit_planted(const struct session *s, const char *path);
 void session_emit_secret_blocked(const struct session *s, const struct proxy_secret_blocked *b);
 void session_emit_blocked(const struct session *s, const struct proxy_blocked *b);
