@@ -366,7 +366,9 @@ static void test_states(void **state)
 	auto_json running = json_parse_value(rows[2].event, strlen(rows[2].event), NULL);
 	assert_int_equal(pod_read(running, &n), 0);
 	assert_string_equal(n.digest, strchr(IMAGE_ID, '@') + 1);
-	auto_json other = json_parse_value("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\"}}", 45, NULL);
+	static const char status[] = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\"}}";
+	auto_json other = json_parse_value(status, strlen(status), NULL);
+	assert_non_null(other);
 	assert_int_equal(pod_read(other, &n), -EPROTO);
 	auto_json none = json_parse_value("[]", 2, NULL);
 	assert_int_equal(pod_read(none, &n), -EPROTO);
