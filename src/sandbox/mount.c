@@ -330,11 +330,12 @@ int sandbox_mount_parse(const char *text, struct sandbox_mount *ret, struct err 
 		return err_wrap(e, r, "mount \"%s\"", buf_str(&shown));
 	}
 	char *source = d.m.type == MOUNT_BIND ? path_clean(d.m.source) : TAKE_PTR(d.m.source);
+	char *key = TAKE_PTR(d.m.key);
 	*ret = (struct sandbox_mount){
 		.type = d.m.type,
 		.readonly = d.m.readonly,
 		.source = source,
-		.key = TAKE_PTR(d.m.key),
+		.key = key,
 		.target = path_clean(d.m.target),
 	};
 	return 0;
