@@ -8,7 +8,11 @@
  *   locks/NAME                   one a layer, and "fetch", held (shared) by who fetches an image
  *
  * Nothing is changed in place: a layer is unpacked elsewhere and renamed, a record is replaced. So a process may end at
- * any moment, and what it leaves is either whole or in tmp/. Locks are flock's, which end with their process. */
+ * any moment, and what it leaves is either whole or in tmp/. Locks are flock's, which end with their process.
+ *
+ * Who can write to the store chooses what runs, and a link in the place of a layer would show in a sandbox whatever it
+ * leads to. So a store of somebody else is refused (root has it easily: sudo keeps HOME), and no link below the store
+ * is followed. */
 #include "store.h"
 
 #include <base/buf.h>
@@ -42,10 +46,43 @@ char *image_store_dir(const char *iterion_home, const char *home)
 	return base && *base == '/' ? path_join(base, "images") : NULL;
 }
 
+/* The folder itself and those in it that are there already: nobody else's, and no links. */
+static int check_owner(int store, const char *dir, struct err *e)
+{
+	struct stat st;
+	const char *bad = NULL;
+
+	if (fstat(store, &st) < 0)
+		return err_sys(e, errno, "look at %s", dir);
+	if (st.st_uid != geteuid())
+		bad = "it belongs to another user";
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		bad = "other users can write to it";
+	for (size_t i = 0; !bad && i < ARRAY_LEN(folders); i++)
+		if (fstatat(store, folders[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+			bad = "a part of it is a link, or another user's";
+	if (!bad)
+		return 0;
+	int r = err_set(e, ERR_INPUT, EPERM, "use the image store %s: %s", dir, bad);
+	err_hint(e,
+		 "Whoever can write there decides what runs in your sandboxes. Point ITERION_HOME at a folder of your "
+		 "own, or mend owner and mode (with sudo: `sudo -H`).");
+	return r;
+}
+
+int store_open_existing(const char *dir, struct err *e)
+{
+	auto_fd fd = dir_open(AT_FDCWD, dir, e);
+	int r = fd < 0 ? fd : check_owner(fd, dir, e);
+
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
 int store_open(const char *dir, struct err *e)
 {
 	int r = dir_make(AT_FDCWD, dir, 0700, e);
-	auto_fd fd = r < 0 ? r : dir_open(AT_FDCWD, dir, e);
+	auto_fd fd = r < 0 ? r : store_open_existing(dir, e);
 
 	for (size_t i = 0; fd >= 0 && i < ARRAY_LEN(folders); i++)
 		if (mkdirat(fd, folders[i], 0700) < 0 && errno != EEXIST)
@@ -92,8 +129,9 @@ bool store_has_layer(int store, const char *diff_id)
 	char name[STORE_NAME_SIZE];
 
 	store_name(diff_id, name);
-	auto_free char *path = xasprintf("layers/%s", name);
-	return faccessat(store, path, F_OK, 0) == 0;
+	auto_free char *path = xasprintf("layers/%s/fs", name);
+	auto_fd fd = file_open_resolve(store, path, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	return fd >= 0;
 }
 
 void store_layer_abort(int store, const char *diff_id)
@@ -246,11 +284,12 @@ static int hold(int store, const char *dir, const char *digest, struct image *re
 int image_store_find(const char *dir, const struct image_ref *ref, struct image *ret, struct err *e)
 {
 	char name[STORE_NAME_SIZE];
-	struct stat st;
 
-	if (stat(dir, &st) < 0)
+	/* Layers are named by paths without links, which are then opened without following any. */
+	auto_free char *real = realpath(dir, NULL);
+	if (!real)
 		return -ENOENT;
-	auto_fd store = dir_open(AT_FDCWD, dir, e);
+	auto_fd store = store_open_existing(real, e);
 	if (store < 0)
 		return store;
 	store_ref_name(ref->text, name);
@@ -263,13 +302,18 @@ int image_store_find(const char *dir, const struct image_ref *ref, struct image 
 		if (!now || !stamp || !str_eq(now, stamp))
 			return -ENOENT;
 	}
-	return hold(store, dir, image, ret);
+	return hold(store, real, image, ret);
+}
+
+int image_layer_open(const char *path)
+{
+	return file_open_resolve(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 char *image_file(const struct image *i, const char *path)
 {
 	for (size_t k = 0; k < i->layers.n; k++) {
-		auto_fd root = open(i->layers.v[k], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		auto_fd root = image_layer_open(i->layers.v[k]);
 		auto_fd fd = root < 0 ? -1
 				      : file_open_resolve(root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW,
 							  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);

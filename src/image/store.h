@@ -10,6 +10,9 @@ enum { STORE_NAME_SIZE = DIGEST_SIZE, STORE_MAX_RECORD = 1024 * 1024 };
 /* Opens the store, made when it is missing: a descriptor or -errno. */
 int store_open(const char *dir, struct err *e) __attribute__((warn_unused_result));
 
+/* The same for a store that is there; refused when others can write to it. */
+int store_open_existing(const char *dir, struct err *e) __attribute__((warn_unused_result));
+
 /* "sha256-…": a digest as the name of a file. */
 void store_name(const char *digest, char ret[STORE_NAME_SIZE]);
 /* The file of a reference's record. */

@@ -110,7 +110,7 @@ int image_store_list(const char *dir, json_t *rows, struct err *e)
 
 	if (stat(dir, &st) < 0 && errno == ENOENT)
 		return 0;
-	auto_fd store = dir_open(AT_FDCWD, dir, e);
+	auto_fd store = store_open_existing(dir, e);
 	auto_strv names = {0};
 	if (store < 0)
 		return store;

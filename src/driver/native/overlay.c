@@ -10,12 +10,11 @@
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/err.h>
-#include <base/file.h>
 #include <base/mem.h>
+#include <image/store.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -40,7 +39,7 @@ static int open_layers(const struct plan *p, int scratch, struct folders *ret, s
 {
 	ret->v = xcalloc(p->n_layers + 1, sizeof *ret->v);
 	for (size_t i = 0; i < p->n_layers; i++) {
-		int fd = file_open_resolve(AT_FDCWD, p->layers[i], O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+		int fd = image_layer_open(p->layers[i]);
 		if (fd < 0)
 			return err_sys(e, -fd, "open the image's layer %s", p->layers[i]);
 		ret->v[ret->n++] = fd;

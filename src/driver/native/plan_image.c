@@ -14,6 +14,7 @@
 #include <base/mem.h>
 #include <base/str.h>
 #include <guest/protocol.h>
+#include <image/store.h>
 #include <sandbox/home.h>
 #include <sandbox/host_state.h>
 #include <sandbox/spec.h>
@@ -49,7 +50,7 @@ static int home_folders(const struct sandbox_spec *spec, const struct plan_facts
 static bool has_file(const struct strv *layers, const char *path)
 {
 	for (size_t i = 0; i < layers->n; i++) {
-		auto_fd root = open(layers->v[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		auto_fd root = image_layer_open(layers->v[i]);
 		auto_fd fd = root < 0 ? -ENOENT
 				      : file_open_resolve(root, path + 1, O_PATH | O_NOFOLLOW,
 							  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);

@@ -29,6 +29,9 @@ int image_store_find(const char *dir, const struct image_ref *ref, struct image 
 /* A small file as programs in the image see it ("etc/passwd"): the caller frees; NULL: it has none that is a file. */
 char *image_file(const struct image *i, const char *path);
 
+/* Opens one of an image's layers without following a link anywhere: its descriptor (O_PATH) or -errno. */
+int image_layer_open(const char *path) __attribute__((warn_unused_result));
+
 /* Appends one object for each: reference (null: no name leads to it any more), digest, size, layers, used, in_use. */
 int image_store_list(const char *dir, json_t *rows, struct err *e) __attribute__((warn_unused_result));
 
