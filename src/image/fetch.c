@@ -19,10 +19,12 @@
 #include <base/str.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_INDEX_DEPTH = 3, TELL_MS = 500 };
@@ -271,6 +273,22 @@ static json_t *strings(const struct strv *l)
 	return a;
 }
 
+/* A record that is right stays the same file: sandboxes that use the image hold their locks on it, and another file
+ * under the name would be free to be pruned with all its layers. By which index it was found makes no difference. */
+static int put_image(struct fetch *f, const char *name, json_t *image, struct err *e)
+{
+	auto_json known = store_get(f->store, "images", name);
+	auto_free char *path = xasprintf("images/%s.json", name);
+	const char *digest = json_get_str(known, "digest");
+
+	if (digest)
+		json_put_str(image, "digest", digest);
+	/* It counts as used now, as a new one would. */
+	if (known && json_equal(known, image) && utimensat(f->store, path, NULL, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	return store_put(f->store, "images", name, image, e);
+}
+
 static int record(struct fetch *f, struct err *e)
 {
 	auto_json image = json_object();
@@ -285,7 +303,7 @@ static int record(struct fetch *f, struct err *e)
 	json_put_int(image, "bytes", (long long)f->bytes);
 	json_put_bool(image, "foreign", f->foreign);
 	store_name(f->picked, name);
-	int r = store_put(f->store, "images", name, image, e);
+	int r = put_image(f, name, image, e);
 	json_put_str(ref, "reference", f->ref.text);
 	json_put_str(ref, "image", f->picked);
 	json_put_str(ref, "stamp", f->stamp);
