@@ -259,6 +259,7 @@ int tar_next(struct tar *t, struct err *e)
 {
 	unsigned char b[BLOCK];
 	struct tar_extra x = {0};
+	unsigned extras = 0;
 
 	int r = skip(t, t->left + (t->over ? 0 : padding(t->stored)), e);
 	clear_entry(t);
@@ -278,6 +279,9 @@ int tar_next(struct tar *t, struct err *e)
 			return tar_bad(e, "a checksum does not hold");
 		if (number(b + AT_SIZE, 12, &size) < 0)
 			return tar_bad(e, "a size is no number");
+		/* What they say is kept until the entry comes, which may be never. */
+		if (strchr("LKxg", b[AT_TYPE]) && b[AT_TYPE] && ++extras > TAR_MAX_EXTRAS)
+			return tar_bad(e, "an entry has more than 8 headers");
 		switch (b[AT_TYPE]) {
 		case 'L':
 			r = long_name(t, size, &t->entry.name, e);

@@ -14,6 +14,7 @@ enum tar_type { TAR_FILE, TAR_HARDLINK, TAR_SYMLINK, TAR_CHAR, TAR_BLOCK, TAR_FO
 enum {
 	TAR_MAX_PATH = 4095,	     /* bytes of a name or a link's text */
 	TAR_MAX_EXTRA = 1024 * 1024, /* bytes of one pax header */
+	TAR_MAX_EXTRAS = 8,	     /* headers that speak about one entry */
 	TAR_MAX_HOLES = 65536,	     /* pieces of one sparse file */
 };
 

@@ -38,6 +38,8 @@ enum {
 	BUFFER = 256 * 1024,
 	MAX_XATTR = 64 * 1024,
 	MAX_PARTS = 512, /* folders below each other */
+	SLACK = 16 * 1024 * 1024,
+	SLACK_ENTRY = 16 * 1024, /* its headers, and what fills up its last block */
 };
 
 static const char whiteout[] = ".wh.", opaque[] = ".wh..wh..opq", meta[] = ".wh..wh.";
@@ -49,6 +51,8 @@ struct digested {
 	struct digester d;
 	unsigned char *buf;
 	size_t pos, len;
+	uint64_t total, max; /* bytes so far, and that its files may have */
+	const struct unpack_result *result;
 };
 
 struct unpack {
@@ -61,6 +65,21 @@ struct unpack {
 	int parent;
 };
 
+static int too_large(uint64_t max, struct err *e)
+{
+	int r = err_set(e, ERR_INPUT, EFBIG, "its files are larger than %llu bytes together", (unsigned long long)max);
+
+	err_hint(e, "Choose a smaller image, or raise the limit with ITERION_IMAGE_MAX_BYTES if you trust this one.");
+	return r;
+}
+
+/* Headers and what stands behind the archive's end are no files, and count too: a few bytes decompress to any number of
+ * them. */
+static bool is_endless(const struct digested *g)
+{
+	return g->total > SLACK && g->total - SLACK > g->max + g->result->entries * SLACK_ENTRY;
+}
+
 static ssize_t read_digested(void *arg, void *to, size_t n, struct err *e)
 {
 	struct digested *g = arg;
@@ -70,6 +89,9 @@ static ssize_t read_digested(void *arg, void *to, size_t n, struct err *e)
 		if (got <= 0)
 			return got;
 		digester_add(&g->d, g->buf, (size_t)got);
+		g->total += (uint64_t)got;
+		if (is_endless(g))
+			return too_large(g->max, e);
 		g->pos = 0;
 		g->len = (size_t)got;
 	}
@@ -128,7 +150,7 @@ static int open_folder(const struct unpack *u, const char *path)
 }
 
 /* Makes what is missing of a path, part by part, as a layer that leaves its folders out expects. */
-static int make_folders(const struct unpack *u, const char *path)
+static int make_folders(struct unpack *u, const char *path)
 {
 	auto_free char *walk = xstrdup(path);
 	auto_fd at = open_folder(u, "");
@@ -139,8 +161,10 @@ static int make_folders(const struct unpack *u, const char *path)
 		char was = *end;
 		*end = '\0';
 		int fd = open_folder(u, walk);
-		if (fd == -ENOENT && mkdirat(at, start, 0755) == 0)
+		if (fd == -ENOENT && mkdirat(at, start, 0755) == 0) {
+			u->result->entries++;
 			fd = open_folder(u, walk);
+		}
 		*end = was;
 		close_quietly(at);
 		at = fd;
@@ -263,13 +287,8 @@ static int write_data(struct unpack *u, int fd, struct err *e)
 	int r = 0;
 
 	/* What is asked for counts, also holes: another program may read them. */
-	if (n->size > u->o->max_bytes - u->result->bytes) {
-		r = err_set(e, ERR_INPUT, EFBIG, "its files are larger than %llu bytes together",
-			    (unsigned long long)u->o->max_bytes);
-		err_hint(e, "Choose a smaller image, or raise the limit with ITERION_IMAGE_MAX_BYTES if you trust this "
-			    "one.");
-		return r;
-	}
+	if (n->size > u->o->max_bytes - u->result->bytes)
+		return too_large(u->o->max_bytes, e);
 	u->result->bytes += n->size;
 	if (!n->pieces)
 		return write_piece(u, fd, 0, n->size, e);
@@ -451,7 +470,8 @@ int unpack_layer(int in, int folder, const char *like, const struct unpack_opts 
 {
 	const struct input raw = {.read = input_read_fd, .arg = &in};
 	struct expand *x = expand_new(&raw);
-	struct digested g = {.from = {.read = expand_read, .arg = x}, .buf = xmalloc(BUFFER)};
+	struct digested g = {
+		.from = {.read = expand_read, .arg = x}, .buf = xmalloc(BUFFER), .max = o->max_bytes, .result = ret};
 	const struct input digested = {.read = read_digested, .arg = &g};
 	struct unpack u = {.root = folder, .o = o, .result = ret, .parent = -1};
 	int r;
