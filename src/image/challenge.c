@@ -123,12 +123,13 @@ bool url_same_origin(const char *a, const char *b)
 	return len && len == origin_len(b) && strncasecmp(a, b, len) == 0;
 }
 
-bool url_is_private(const char *url)
+static bool is_on_loopback(const char *url)
 {
 	static const char *const loopback[] = {"http://localhost", "http://[::1]"};
 
-	if (strncasecmp(url, "https://", 8) == 0)
-		return true;
+	/* What looks like the host may be a user's name. */
+	if (memchr(url, '@', origin_len(url)))
+		return false;
 	if (strncasecmp(url, "http://127.", 11) == 0) {
 		size_t len = strspn(url + 7, "0123456789.");
 		return strchr(":/?", url[7 + len]) != NULL;
@@ -139,6 +140,11 @@ bool url_is_private(const char *url)
 			return true;
 	}
 	return false;
+}
+
+bool url_is_private(const char *url, bool loopback)
+{
+	return strncasecmp(url, "https://", 8) == 0 || (loopback && is_on_loopback(url));
 }
 
 void url_encode(struct buf *to, const char *v)

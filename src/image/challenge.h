@@ -17,8 +17,9 @@ int challenge_parse(const char *field, struct challenge *ret) __attribute__((war
 char *url_resolve(const char *from, const char *location);
 /* Whether both are of the same scheme, host and port. */
 bool url_same_origin(const char *a, const char *b);
-/* Whether secrets may be sent there: https, or this machine's loopback. */
-bool url_is_private(const char *url);
+/* Whether secrets may be sent there: https, or, for a registry of this machine's loopback, the loopback itself. A
+ * registry elsewhere has no business there: what listens trusts those who can reach it. */
+bool url_is_private(const char *url, bool loopback);
 
 /* Appends a query's value, percent-encoded. */
 struct buf;

@@ -27,6 +27,8 @@ enum {
 	IDLE_MS = 60 * 1000,
 	WORDS_LIMIT = 64 * 1024,
 	TOKEN_LIMIT = 1024 * 1024,
+	DOCUMENT_MS = 5 * 60 * 1000, /* for a whole document */
+	BYTES_A_MS = 4,		     /* a layer has as much more time as it takes this way */
 	MAX_HOPS = 5,
 	MAX_TRIES = 4,
 	FIRST_WAIT_MS = 1000,
@@ -55,6 +57,7 @@ struct exchange {
 	void *arg;
 	int taken;	  /* take's error */
 	struct buf words; /* of another answer */
+	size_t wasted;	  /* bytes of another answer */
 	struct err failure;
 };
 
@@ -87,13 +90,14 @@ static void on_data(void *arg, const char *data, size_t len)
 {
 	struct exchange *x = arg;
 
-	if (x->status != 200) {
+	if (x->status == 200) {
+		x->taken = x->take(x->arg, data, len);
+	} else {
 		(void)!buf_add(&x->words, data, MIN(len, x->words.max - x->words.len));
-		return;
+		x->wasted += len;
 	}
-	int r = x->take(x->arg, data, len);
-	if (r < 0) {
-		x->taken = r;
+	/* Such an answer counts by its head, and need not end. */
+	if (x->taken < 0 || x->wasted > WORDS_LIMIT) {
 		x->over = true;
 		http_cancel(x->request);
 	}
@@ -213,7 +217,7 @@ static int fetch_token(struct registry *g, const struct challenge *c, struct err
 	__attribute__((cleanup(exchange_done))) struct exchange x = {.take = add_data, .arg = &answer};
 	bool refresh = g->credentials.is_token;
 
-	if (!url_is_private(c->realm))
+	if (!url_is_private(c->realm, g->loopback))
 		return err_set(e, ERR_NETWORK, EPROTO, "the registry wants its token fetched without TLS (%.200s)",
 			       c->realm);
 	token_query(g, c, &query);
@@ -228,6 +232,7 @@ static int fetch_token(struct registry *g, const struct challenge *c, struct err
 		.body = refresh ? buf_str(&query) : NULL,
 		.body_len = refresh ? query.len : 0,
 		.idle_ms = IDLE_MS,
+		.total_ms = DOCUMENT_MS,
 		.direct = g->loopback && !str_starts(url, "https:"),
 	};
 	int r = ask(g, &o, &x, e);
@@ -329,7 +334,7 @@ static int follow(const struct registry *g, const struct exchange *x, char **url
 {
 	char *next = x->location ? url_resolve(*url, x->location) : NULL;
 
-	if (!next || hops >= MAX_HOPS || !url_is_private(next)) {
+	if (!next || hops >= MAX_HOPS || !url_is_private(next, g->loopback)) {
 		free(next);
 		return err_set(e, ERR_NETWORK, EPROTO, "%s leads to %s", g->domain,
 			       hops >= MAX_HOPS ? "one place after the other" : "no place that can be asked with TLS");
@@ -374,8 +379,9 @@ static int on_status(struct registry *g, struct exchange *x, char **url, int *tr
 	}
 }
 
-/* GET with all that belongs to it. */
-static int get(struct registry *g, const char *path, const char *accept, source_take take, void *arg, struct err *e)
+/* GET with all that belongs to it. size: bytes of the answer, as far as that is known. */
+static int get(struct registry *g, const char *path, const char *accept, uint64_t size, source_take take, void *arg,
+	       struct err *e)
 {
 	auto_free char *url = xasprintf("%s/v2/%s/%s", g->origin, g->repository, path);
 	int tries = 0, hops = 0, r;
@@ -386,8 +392,11 @@ static int get(struct registry *g, const char *path, const char *accept, source_
 		const char *headers[3] = {accept};
 		if (own && g->authorization)
 			headers[accept ? 1 : 0] = g->authorization;
-		const struct http_opts o = {
-			.url = url, .headers = headers, .idle_ms = IDLE_MS, .direct = g->loopback && own};
+		const struct http_opts o = {.url = url,
+					    .headers = headers,
+					    .idle_ms = IDLE_MS,
+					    .total_ms = DOCUMENT_MS + size / BYTES_A_MS,
+					    .direct = g->loopback && own};
 		r = ask(g, &o, &x, e);
 		if (r == 0)
 			r = on_status(g, &x, &url, &tries, &hops, e);
@@ -399,7 +408,7 @@ static int manifest(struct source *s, const char *digest, struct buf *to, struct
 {
 	struct registry *g = (struct registry *)s;
 	auto_free char *path = xasprintf("manifests/%s", digest ? digest : g->reference);
-	int r = get(g, path, manifest_accept, add_data, to, e);
+	int r = get(g, path, manifest_accept, 0, add_data, to, e);
 
 	/* A registry of one's own machine that does not speak TLS. */
 	if ((r == -EPROTO || r == -ECONNRESET) && g->loopback && str_starts(g->origin, "https:")) {
@@ -407,7 +416,7 @@ static int manifest(struct source *s, const char *digest, struct buf *to, struct
 		free(g->origin);
 		g->origin = plain;
 		buf_clear(to);
-		r = get(g, path, manifest_accept, add_data, to, e);
+		r = get(g, path, manifest_accept, 0, add_data, to, e);
 	}
 	return r == -ENOBUFS ? err_set(e, ERR_INPUT, EFBIG, "the image's manifest has more than 4 MiB") : r;
 }
@@ -417,7 +426,7 @@ static int blob(struct source *s, const struct blob_ref *b, source_take take, vo
 	struct registry *g = (struct registry *)s;
 	auto_free char *path = xasprintf("blobs/%s", b->digest);
 
-	return get(g, path, NULL, take, arg, e);
+	return get(g, path, NULL, b->size, take, arg, e);
 }
 
 static void on_http_closed(void *arg)

@@ -117,7 +117,7 @@ static void try_words(const uint8_t *data, size_t size)
 	auto_image_ref again = {0};
 	auto_free char *next = url_resolve("https://host/v2/", text);
 
-	(void)url_is_private(text);
+	(void)url_is_private(text, true);
 	if (challenge_parse(text, &c) == 0)
 		challenge_done(&c);
 	if (image_user_find("dev:staff", text, text, &u, NULL) == 0)

@@ -223,6 +223,10 @@ static void test_addresses(void **state)
 		{"http://localhost.net/x", false},
 		{"http://[::1]:1/", true},
 		{"http://localhostx", false},
+		{"http://127.0.0.1:1@b/x", false},
+		{"http://localhost:1@b/x", false},
+		{"http://[::1]:1@b/x", false},
+		{"http://127.0.0.1:1/x@b", true},
 	};
 
 	(void)state;
@@ -230,9 +234,13 @@ static void test_addresses(void **state)
 		auto_free char *got = url_resolve(rows[i].from, rows[i].to);
 		assert_string_equal(got ? got : "-", rows[i].want ? rows[i].want : "-");
 	}
-	for (size_t i = 0; i < ARRAY_LEN(safe); i++)
-		if (url_is_private(safe[i].url) != safe[i].is)
+	for (size_t i = 0; i < ARRAY_LEN(safe); i++) {
+		if (url_is_private(safe[i].url, true) != safe[i].is)
 			fail_msg("%s", safe[i].url);
+		/* A registry elsewhere leads to no service of this machine. */
+		if (url_is_private(safe[i].url, false) != (strncmp(safe[i].url, "https:", 6) == 0))
+			fail_msg("%s for a registry elsewhere", safe[i].url);
+	}
 	assert_true(url_same_origin("https://a:1/x", "HTTPS://A:1/y?z"));
 	assert_false(url_same_origin("https://a/x", "https://a.b/x"));
 	assert_false(url_same_origin("https://a/x", "http://a/x"));
