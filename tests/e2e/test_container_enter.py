@@ -52,21 +52,40 @@ def test_policy_is_enforced_until_the_end(entered):
     entered.user.ok('sandbox', 'gc')
 
 
-@pytest.mark.parametrize('entered', ['docker'], indirect=True)
-def test_image_does_not_choose_the_weaker_way(entered):
-    """One whose first program holds the proxy's port: the run fails, since a policy must not become an offer by that."""
+@pytest.fixture
+def sleeper(entered):
+    """Makes an image whose sleep, the first process, is this script."""
     world, engine = entered.user.world, entered.engine
-    script = '#!/bin/sh\nbusybox httpd -p 127.0.0.1:47128; exec busybox sleep infinity\n'
-    image = 'localhost/in-the-way:1'
-    name = engine.ok('create', '--entrypoint', '/bin/true', engines.IMAGE).split()[-1]
-    try:
-        engine.ok('cp', world.write(f'in-the-way-{engine.name}', script, 0o755), f'{name}:/usr/local/bin/sleep')
-        engine.ok('commit', name, image)
-    finally:
-        engine.remove(name)
+    image = 'localhost/sleeper:1'
+
+    def make(script):
+        name = engine.ok('create', '--entrypoint', '/bin/true', engines.IMAGE).split()[-1]
+        try:
+            engine.ok('cp', world.write(f'sleeper-{engine.name}', '#!/bin/sh\n' + script, 0o755),
+                      f'{name}:/usr/local/bin/sleep')
+            engine.ok('commit', name, image)
+        finally:
+            engine.remove(name)
+        return image
+    yield make
+    engine.run('rmi', image)
+
+
+@pytest.mark.parametrize('entered', ['docker'], indirect=True)
+def test_image_does_not_choose_the_weaker_way(entered, sleeper):
+    """One whose first program holds the proxy's port: the run fails, since a policy must not become an offer by that."""
+    image = sleeper('busybox httpd -p 127.0.0.1:47128; exec busybox sleep infinity\n')
     p = entered.run('true', block=entered.block(network='allowlist', rules=['good.test'], image=image), code=1)
     assert '127.0.0.1:47128' in p.stderr and 'hint: ' in p.stderr, p.stderr
-    engine.ok('rmi', image)
+
+
+@pytest.mark.parametrize('entered', ['podman'], indirect=True)
+def test_first_process_in_a_namespace_of_its_own(entered, sleeper):
+    """Nor one whose first program makes itself a user namespace: the one that owns the network is entered."""
+    image = sleeper('exec busybox unshare -U busybox sleep infinity\n')
+    entered.run(wget('good.test', entered.port), flags=RESOLVE, block=entered.block(
+        network='allowlist', rules=['good.test'], image=image), env={'ITERION_NETWORK_ENFORCEMENT': 'required'})
+    assert entered.outputs()['t0'] == 'hello from /x\n'
 
 
 def stat_of(pid):

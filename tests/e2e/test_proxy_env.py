@@ -1,22 +1,41 @@
 """A network policy where iterion's program cannot run in the container: its proxy listens on the one address that the
 container reaches, and programs are told of it by variables."""
+import contextlib
+import io
 import json
 import os
 import re
 import signal
+import tarfile
 
 import pytest
 
 import engines
 from conftest import of_type
-from without_guest import BRIDGE, RESOLVE, finish, hex_of, policy, start_waiting, wget
+from without_guest import BRIDGE, RESOLVE, finish, hex_of, in_a_machine, policy, start_waiting, wget
+
+
+@contextlib.contextmanager
+def image_with(engine, changes):
+    """The test image with folders of these modes, and links."""
+    out, tag = io.BytesIO(engines.busybox_layer()), 'localhost/in-the-way:1'
+    with tarfile.open(fileobj=out, mode='a') as tar:
+        for name, what in changes:
+            if isinstance(what, str):
+                engines.add_file(tar, name, type=tarfile.SYMTYPE, linkname=what)
+            else:
+                engines.add_file(tar, name, mode=what, type=tarfile.DIRTYPE)
+    engine.load(engines.image_archive(engine.world.path('in-the-way.tar'), tag, out.getvalue()))
+    yield tag
+    engine.ok('rmi', '--force', tag)
 
 
 @pytest.fixture
 def weak(place_of, no_guest):
-    """Docker, where the guest cannot run."""
+    """Docker in a virtual machine, where the guest cannot run."""
     with place_of('docker') as place:
         place.user.env.update(no_guest)
+        in_a_machine(place.user)
         yield place
 
 
@@ -38,6 +57,22 @@ def test_policy_is_offered(weak):
     hosts = {h['host']: (h['allowed'], h['blocked']) for h in of_type(events, 'network_summary')[0]['hosts']}
     assert hosts == {'good.test': (1, 0), 'evil.test': (0, 1)}
     assert sorted(os.listdir(weak.user.workspace)) == ['main.bot'], 'the marker is gone'
+
+
+# How an image keeps the guest from starting: folders that its user may not enter, also by a link.
+IN_THE_WAY = [[('run/iterion', 0o700)], [('run/iterion', 0o755), ('run/iterion/bin', 0o700)],
+              [('own', 0o700), ('run/iterion', 0o755), ('run/iterion/control.sock', '/own/x')]]
+
+
+@pytest.mark.parametrize('changes', IN_THE_WAY, ids=['folder', 'folder of the guest', 'link'])
+def test_image_does_not_choose_the_weaker_way(place_of, changes):
+    """The engine is here and could run the guest, so that it did not start is the image's doing."""
+    with place_of('docker') as place, image_with(place.engine, changes) as image:
+        p = place.run('touch made', code=1, block=place.block(network='allowlist', rules=['good.test'], image=image))
+        assert 'its engine is on this machine' in p.stderr and 'hint: ' in p.stderr, p.stderr
+        assert os.listdir(place.user.workspace) == ['main.bot']
+        place.run('touch made', block=place.block(image=image))
+        assert os.path.exists(os.path.join(place.user.workspace, 'made')), 'without a policy it is slower, no more'
 
 
 @pytest.mark.parametrize('mode, rules, denied', [('denylist', ['evil.test'], True), ('learn', [], False)])

@@ -7,7 +7,7 @@ import pytest
 
 import engines
 from conftest import Place, had, make_user, of_type, settle
-from without_guest import BRIDGE, RESOLVE, policy, wget
+from without_guest import BRIDGE, RESOLVE, in_a_machine, policy, wget
 
 OURS, THEIRS = '10.77.0.1', '10.77.0.2'
 
@@ -136,6 +136,7 @@ def test_remote_engine_that_looks_local(far, docker):
     docker = ['docker', 'context', 'create', 'far', '--docker', f'host={far.engine.address}']
     assert far.user.popen(*docker).wait() == 0
     far.user.env['DOCKER_CONTEXT'] = 'far'
+    in_a_machine(far.user)
     # Where the control socket is: a name must be short to be taken.
     far.user.env['XDG_RUNTIME_DIR'] = far.user.own(os.path.dirname(far.user.world.write('run/x', '')))
     hide(far, far.user.env['XDG_RUNTIME_DIR'])

@@ -1,5 +1,6 @@
 """What the tests of policies without iterion's program in the container share."""
 import os
+import shutil
 
 import engines
 
@@ -39,3 +40,14 @@ def finish(place, p):
     place.user.file('go', '')
     out, err = p.communicate(timeout=60)
     assert p.returncode == 0, (out, err)
+
+
+def in_a_machine(user):
+    """The user's docker, whose daemon is in a virtual machine: its processes have numbers of their own there."""
+    folder = user.folder('in-a-machine')
+    path = os.path.join(folder, 'docker')
+    with open(path, 'w', encoding='ascii') as f:
+        f.write('#!/bin/sh\ncase "$*" in *State.Pid*) echo 4194304 0; exit ;; esac\n'
+                f'exec {shutil.which("docker")} "$@"\n')
+    os.chmod(path, 0o755)
+    user.env['PATH'] = f'{folder}:{user.env["PATH"]}'

@@ -136,15 +136,6 @@ static const char *socket_of(const struct container_engine *en)
 	return en->socket && !has_context() ? en->socket : NULL;
 }
 
-bool engine_is_own(const struct container_engine *en)
-{
-	const char *path = socket_of(en);
-	struct stat st;
-
-	/* podman has no daemon; docker's may be the user's own. */
-	return geteuid() == 0 || en->keep_id || (path && stat(path, &st) == 0 && st.st_uid == geteuid());
-}
-
 static int try_socket(const struct container_engine *en, struct err *e)
 {
 	const char *path = socket_of(en);

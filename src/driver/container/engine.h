@@ -31,9 +31,6 @@ int engine_find(const struct container_engine *en, char **ret, struct err *e) __
  * machine) or elsewhere. A tunnel to another machine looks like this one. */
 bool engine_is_remote(const struct container_engine *en);
 
-/* Whether its containers are of this user: he may enter their namespaces when they are on this machine. */
-bool engine_is_own(const struct container_engine *en);
-
 /* How long an engine may take to answer: ITERION_SANDBOX_DOCTOR_TIMEOUT, a duration; 5 s by default. */
 unsigned engine_timeout_ms(void);
 

@@ -1,17 +1,20 @@
 /* Listening on the loopback of a container that has no guest, from outside.
  *
  * A socket belongs to the network namespace that it was made in, whoever holds it. So a forked process enters the
- * container's user and network namespaces (setns(2)), listens there and hands the sockets out; the container keeps an
- * empty network, and its policy is enforced as with a guest. Root may do so, and whoever owns the user namespace that
- * podman made for him.
+ * container's network namespace (setns(2)) and the user namespace that owns it, listens there and hands the sockets
+ * out; the container keeps an empty network, and its policy is enforced as with a guest. Root may do so, and whoever
+ * owns the user namespace that podman made for him.
  *
  * Only the engine says which process that is, and the engine may be elsewhere: a number of another machine would name
  * any process here. So everything goes through one descriptor of /proc/PID, and the process counts only when it has, in
  * its own root, the folder that was made for that; and its network only when it has nothing but loopback. Nothing of
  * the container is run or read by this process, and nothing in it can see it.
  *
- * That it is not allowed, or that the process is not here, is one thing, and a weaker way may be taken then. A program
- * of the image that holds our port is another: an image must not choose how well its policy is enforced. */
+ * That the container is elsewhere is one thing, and a weaker way may be taken then. What the image does is another: it
+ * must not choose how well its policy is enforced. It may keep the guest from starting, where only root could enter
+ * (the cgroup, which all may read and nothing inside can change, names a container that is here). The first process is
+ * the image's own `sleep`, which may hold our port, make a user namespace of its own (the one that owns the network
+ * counts), change its root (the cgroup again), or end (the caller asks whether the container lives). */
 #include "enter.h"
 
 #include <base/cleanup.h>
@@ -23,6 +26,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -31,13 +35,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BACKLOG = 512, ENTERED = 1 };
+enum { BACKLOG = 512, ENTERED = 1, CGROUP_LIMIT = 64 * 1024 };
 
 struct enter {
 	pid_t pid;
@@ -50,7 +55,7 @@ struct enter {
 	struct err why;
 };
 
-bool enter_is_denied(const struct err *e)
+bool enter_is_elsewhere(const struct err *e)
 {
 	return e->errnum == ENOENT || e->errnum == ESRCH || e->errnum == EPERM || e->errnum == EACCES;
 }
@@ -62,32 +67,39 @@ static bool is_same(int fd, const char *path)
 	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* The process's folder in /proc, when it is the container's. */
-static int open_process(const struct enter_params *p, struct err *e)
+/* Which a process cannot change from within a container. */
+static bool is_in_cgroup(int proc, const char *id)
 {
-	auto_free char *path = xasprintf("/proc/%d", p->pid);
-	auto_fd proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (proc < 0)
-		return err_sys(e, errno, "open %s", path);
-	auto_fd root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return err_sys(e, errno, "open %s/root", path);
-	auto_fd seen = file_open_resolve(root, p->inside, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT);
-	if (seen < 0 || !is_same(seen, p->marker))
-		return err_set(e, ERR_SANDBOX, ESRCH, "process %d of this machine is not the container's", p->pid);
-	return TAKE_FD(proc);
+	auto_free char *text = NULL;
+
+	return *id && file_read(proc, "cgroup", CGROUP_LIMIT, &text, NULL, NULL) == 0 && strstr(text, id);
 }
 
-static int enter_one(int proc, const char *name, int type, struct err *e)
+/* Whether the process is the container's. */
+static int check_root(int proc, const struct enter_params *p, struct err *e)
 {
-	auto_free char *own = xasprintf("/proc/self/%s", name);
-	auto_fd fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
+	auto_fd root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return err_sys(e, errno, "open the root folder of process %d", p->pid);
+	auto_fd seen = file_open_resolve(root, p->inside, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT);
+	if (seen >= 0 && is_same(seen, p->marker))
+		return 0;
+	return err_set(e, ERR_SANDBOX, ESRCH, "process %d of this machine is not the container's", p->pid);
+}
 
-	if (fd < 0)
-		return err_sys(e, errno, "open the container's %s", name);
-	if (is_same(fd, own))
-		return type == CLONE_NEWUSER ? 0 : err_set(e, ERR_SANDBOX, ESRCH, "its network is this machine's");
-	return setns(fd, type) < 0 ? err_sys(e, errno, "enter the container's %s", name) : 0;
+static int enter_network(int proc, struct err *e)
+{
+	auto_fd net = openat(proc, "ns/net", O_RDONLY | O_CLOEXEC);
+	if (net < 0)
+		return err_sys(e, errno, "open the container's network");
+	if (is_same(net, "/proc/self/ns/net"))
+		return err_set(e, ERR_SANDBOX, ESRCH, "its network is this machine's");
+	auto_fd owner = ioctl(net, NS_GET_USERNS);
+	if (owner < 0)
+		return err_sys(e, errno, "find who owns the container's network");
+	if (!is_same(owner, "/proc/self/ns/user") && setns(owner, CLONE_NEWUSER) < 0)
+		return err_sys(e, errno, "enter the container's user namespace");
+	return setns(net, CLONE_NEWNET) < 0 ? err_sys(e, errno, "enter the container's network") : 0;
 }
 
 static int check_alone(struct err *e)
@@ -118,11 +130,17 @@ static int enter_and_listen(const struct enter_params *p, int ret[2], struct err
 		.sin_family = AF_INET, .sin_port = htons(p->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const struct sockaddr_in6 v6 = {
 		.sin6_family = AF_INET6, .sin6_port = htons(p->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	auto_fd proc = open_process(p, e);
-	int r = proc < 0 ? proc : enter_one(proc, "ns/user", CLONE_NEWUSER, e);
+	auto_free char *path = xasprintf("/proc/%d", p->pid);
+	auto_fd proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return err_sys(e, errno, "open %s", path);
+	int r = check_root(proc, p, e);
 
 	if (r == 0)
-		r = enter_one(proc, "ns/net", CLONE_NEWNET, e);
+		r = enter_network(proc, e);
+	if (r < 0 && enter_is_elsewhere(e) && is_in_cgroup(proc, p->id))
+		return err_set(e, ERR_SANDBOX, EEXIST,
+			       "iterion-guest did not start in it, though its engine is on this machine");
 	if (r == 0)
 		r = check_alone(e);
 	if (r < 0)
@@ -196,9 +214,16 @@ int enter_start(uv_loop_t *loop, const struct enter_params *p, struct err *e)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, errno, "make a socket to enter the container");
 	auto_fd ours = pair[0], theirs = pair[1];
+	sigset_t all, old;
+	sigfillset(&all);
+	/* Its copies of the loop's handlers would tell this process of a signal that it has had itself. */
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid_t pid = fork();
+	int errnum = errno;
+	if (pid != 0)
+		(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	if (pid < 0)
-		return err_sys(e, errno, "enter the container: fork");
+		return err_sys(e, errnum, "enter the container: fork");
 	if (pid == 0)
 		enter_child(p, theirs, self);
 	struct enter *n = xcalloc(1, sizeof *n);

@@ -9,11 +9,13 @@
 
 struct err;
 
-/* Whether it failed since the container is not here or may not be entered, and not by what is in it. */
-bool enter_is_denied(const struct err *e);
+/* Whether it failed since the process is not there or may not be entered, and is not the container's by its cgroup: the
+ * container is elsewhere, or has ended. */
+bool enter_is_elsewhere(const struct err *e);
 
 struct enter_params {
 	pid_t pid;	    /* of the container's first process, by the engine's word */
+	const char *id;	    /* the container's, as its cgroup has it; "": unknown */
 	const char *marker; /* a folder of this machine … */
 	const char *inside; /* … and where the container has it, which proves that it is that process */
 	uint16_t port;

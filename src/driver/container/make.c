@@ -74,9 +74,11 @@ static int offer_policy(struct container *c, const char *why, struct err *e)
 	return r;
 }
 
+/* An engine in a virtual machine does not look like one. Nor does an image that keeps the guest from starting, so as to
+ * be made again with a network: the container of an engine that may be here has none until it is known where it is. */
 int container_without_guest(struct container *c, const char *why, struct err *e)
 {
-	c->enters = c->p->enforce_network && engine_is_own(c->engine) && !engine_is_remote(c->engine);
+	c->enters = c->p->enforce_network && !engine_is_remote(c->engine);
 	int r = c->p->enforce_network && !c->enters ? offer_policy(c, why, e) : 0;
 
 	if (r < 0)

@@ -31,7 +31,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NONCE_BYTES = 16, ASK_MS = 30 * 1000, PROBE_MS = 15 * 1000, ACCEPTS = 16, NOT_SEEN = 3, NO_PROGRAM = 4 };
+enum {
+	NONCE_BYTES = 16,
+	ASK_MS = 30 * 1000,
+	PROBE_MS = 15 * 1000,
+	ACCEPTS = 16,
+	NOT_SEEN = 3,
+	NO_PROGRAM = 4,
+	ID_MIN = 12
+};
 
 static const char marker_prefix[] = ".iterion-seen.";
 
@@ -66,6 +74,8 @@ struct reach {
 	uv_poll_t poll;
 	char nonce[NONCE_BYTES * 2 + 1];
 	bool reached, no_program;
+	bool again;	/* what could not be entered lives? */
+	struct err why; /* it could not */
 	char tried[PROXY_WHERE_SIZE * 4];
 };
 
@@ -324,20 +334,38 @@ static void not_ours(struct reach *r)
 	fail(r, &e);
 }
 
+static void offer(struct reach *r, const struct err *why)
+{
+	struct container *c = r->c;
+	struct err e = *why;
+
+	reach_free(r);
+	container_offer(c, e.msg);
+}
+
+static int look(struct reach *r, struct err *e);
+
+/* A process that is not here is on the engine's machine, or has ended, as an image may want it to. A container in which
+ * programs can still be started is not over, and one of podman is always here. */
 static void not_entered(struct reach *r, const struct err *why)
 {
 	struct container *c = r->c;
+	struct err e = ERR_INIT;
 
 	if (c->over) {
 		reach_free(r);
-	} else if (enter_is_denied(why)) {
-		reach_free(r);
-		container_offer(c, why->msg);
+	} else if (enter_is_elsewhere(why) && !c->engine->keep_id) {
+		r->again = true;
+		r->why = *why;
+		if (look(r, &e) < 0)
+			fail(r, &e);
 	} else {
-		struct err e = *why;
+		e = *why;
 		(void)err_wrap(&e, -e.errnum, "start the sandbox: give it a way to the egress proxy");
-		err_hint(&e, "Something in the image is in the way before any node runs; see what it starts, or use "
-			     "another one.");
+		err_hint(&e,
+			 "Something in the image is in the way before any node runs (a first program of its own, or "
+			 "folders below /run that its user may not enter): use another one. If you set ITERION_BIN, "
+			 "it must name an iterion-guest for this machine.");
 		fail(r, &e);
 	}
 }
@@ -357,19 +385,24 @@ static void on_entered(void *arg, const int *fds, size_t n, const struct err *e)
 	container_idle(c);
 }
 
+/* PID and id, as the engine says them. */
 static void enter(struct reach *r, const char *text)
 {
 	struct container *c = r->c;
-	auto_free char *first = xstrndup(text, strcspn(text, " \r\n"));
+	size_t len = strcspn(text, " \r\n");
+	auto_free char *first = xstrndup(text, len);
+	const char *rest = text + len + strspn(text + len, " ");
+	auto_free char *id = xstrndup(rest, strspn(rest, "0123456789abcdef"));
 	unsigned long long pid = 0;
 	struct err e = ERR_INIT;
 
 	if (str_parse_uint(first, 2, INT32_MAX, &pid) < 0) {
-		reach_free(r);
-		container_offer(c, "the engine does not say which process it is");
+		(void)err_set(&e, ERR_SANDBOX, ESRCH, "the engine does not say which process it is");
+		not_entered(r, &e);
 		return;
 	}
 	const struct enter_params p = {.pid = (pid_t)pid,
+				       .id = strlen(id) >= ID_MIN ? id : "",
 				       .marker = r->marker,
 				       .inside = r->inside,
 				       .port = PROXY_PORT,
@@ -398,7 +431,8 @@ static void on_pid(void *arg, const struct cli_result *res)
 static void begin_enter(struct reach *r)
 {
 	struct container *c = r->c;
-	const char *const words[] = {"inspect", "--type=container", "--format", "{{.State.Pid}}", c->name, NULL};
+	const char *const words[] = {"inspect", "--type=container", "--format", "{{.State.Pid}} {{.Id}}", c->name,
+				     NULL};
 	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
 	struct err e = ERR_INIT;
 
@@ -417,6 +451,8 @@ static void on_looked(void *arg, const struct cli_result *res)
 		not_ours(r);
 	} else if (!cli_ok(res)) {
 		fail_step(r, res, "look for the workspace in the sandbox");
+	} else if (r->again) {
+		offer(r, &r->why);
 	} else if (c->enters) {
 		begin_enter(r);
 	} else {
@@ -427,6 +463,15 @@ static void on_looked(void *arg, const struct cli_result *res)
 			finish(r, NULL, 0);
 	}
 	container_idle(c);
+}
+
+static int look(struct reach *r, struct err *e)
+{
+	struct container *c = r->c;
+	const char *const words[] = {"exec", "--user", "0", c->name, "sh", "-c", look_script, "sh", r->inside, NULL};
+	const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
+
+	return container_step_words(c, words, &o, on_looked, e);
 }
 
 static int make_marker(struct reach *r, struct err *e)
@@ -462,10 +507,7 @@ int reach_start(struct container *c, void (*done)(struct container *c, const int
 	int bad = make_marker(r, e);
 	if (bad == 0) {
 		r->inside = path_join(c->p->workspace_target, strrchr(r->marker, '/') + 1);
-		const char *const words[] = {"exec", "--user",	  "0",	c->name,   "sh",
-					     "-c",   look_script, "sh", r->inside, NULL};
-		const struct cli_opts o = {.stdin_fd = -1, .timeout_ms = ASK_MS};
-		bad = container_step_words(c, words, &o, on_looked, e);
+		bad = look(r, e);
 	}
 	if (bad < 0)
 		reach_free(r);

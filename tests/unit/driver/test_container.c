@@ -50,7 +50,8 @@ static const char script[] =
 	"	echo 'WARNING: Your kernel does not support memory limit capabilities. Limitation discarded.' >&2 ;;\n"
 	"wait) if [ -e guest-dies ]; then rm guest-dies; else exec sleep 100; fi ;;\n"
 	"exec) hang() { [ ! -e \"$1\" ] || { : >waits; echo; exec sleep 100; }; }\n"
-	"	case \"$*\" in *'exit 3 sh '*) hang look-hangs; [ ! -e elsewhere ] || exit 3 ;;\n"
+	"	case \"$*\" in *'exit 3 sh '*) hang look-hangs; [ ! -e elsewhere ] || exit 3\n"
+	"		[ ! -e looked ] || say ends; : >looked ;;\n"
 	"	*'exit 4; fi'*) hang probe-hangs ;; esac\n"
 	"	tr '\\0' '\\n' </proc/$$/environ >exec-own\n"
 	"	while [ \"$1\" != sh ]; do [ \"$1\" != --env-file ] || cp \"$2\" exec-env; shift; done\n"
@@ -303,6 +304,29 @@ static void test_policy_without_guest(void **state)
 		sandboxed_end(&f.s);
 		tear_down(&f);
 	}
+}
+
+/* The image's own first program, which ends so that its process is not found: that is no engine elsewhere. */
+static void test_container_that_ends_when_it_was_seen(void **state)
+{
+	struct fake f;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	set_up(&f);
+	put(&f, "image", "");
+	put(&f, "refuse", "exec format error\n");
+	put(&f, "gateway", "127.0.0.1\n");
+	put(&f, "curl", asks);
+	put(&f, "ends", "Error response from daemon: container r is not running\n");
+	start(&f, true);
+	assert_true(f.s.lost);
+	has(f.s.why.msg, "is not running");
+	auto_free char *calls = get(&f, "calls");
+	assert_null(strstr(calls, "--add-host"));
+	sandboxed_end(&f.s);
+	tear_down(&f);
 }
 
 /* What the image has of programs decides by which one the proxy is tried: each real one of this machine. */
@@ -563,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_value_with_a_line_break),
 		cmocka_unit_test(test_container_dies_under_a_program),
 		cmocka_unit_test(test_policy_without_guest),
+		cmocka_unit_test(test_container_that_ends_when_it_was_seen),
 		cmocka_unit_test(test_programs_that_try_the_proxy),
 		cmocka_unit_test(test_policy_that_must_be_enforced),
 		cmocka_unit_test(test_another_workspace),
