@@ -65,7 +65,22 @@ static int swap_path(nghttp2_nv *v, const struct swaps *s)
 	v->valuelen = to.len;
 	v->value = (uint8_t *)buf_steal(&to);
 	v->flags |= NGHTTP2_NV_FLAG_NO_INDEX;
-	return 0;
+	return 1;
+}
+
+static void remove_fields(struct h2_fields *f, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (!is(&f->v[i], name)) {
+			f->v[n++] = f->v[i];
+			continue;
+		}
+		free(f->v[i].name);
+		free(f->v[i].value);
+	}
+	f->n = n;
 }
 
 static void set_value(nghttp2_nv *v, const char *text)
@@ -77,28 +92,35 @@ static void set_value(nghttp2_nv *v, const char *text)
 
 int h2_fields_swap_request(struct h2_fields *f, const struct swaps *s)
 {
-	bool asked = false;
+	bool asked = false, given = false;
 	int r = 0;
 
-	for (size_t i = 0; s->n && r == 0 && i < f->n; i++) {
+	for (size_t i = 0; s->n && r >= 0 && i < f->n; i++) {
 		nghttp2_nv *v = &f->v[i];
 		if (is(v, ":path")) {
 			r = swap_path(v, s);
+			given |= r > 0;
 		} else if (is(v, "accept-encoding")) {
 			set_value(v, "identity");
 			asked = true;
 		} else if (v->name[0] != ':' && swap_header(s->out, s->n, (char *)v->value, v->valuelen)) {
 			v->flags |= NGHTTP2_NV_FLAG_NO_INDEX;
+			given = true;
 		}
 	}
-	if (s->n && r == 0 && !asked)
+	if (s->n && r >= 0 && !asked)
 		(void)h2_fields_add(f, "accept-encoding", 15, "identity", 8);
-	return r;
+	/* In parts of the client's choice nobody would see the value if it came back. */
+	if (given)
+		remove_fields(f, "range");
+	return MIN(r, 0);
 }
 
 void h2_fields_swap_response(struct h2_fields *f, const struct swaps *s)
 {
 	for (size_t i = 0; s->n && i < f->n; i++)
-		if (f->v[i].name[0] != ':')
-			(void)swap_text(s->in, s->n, (char *)f->v[i].value, f->v[i].valuelen);
+		if (f->v[i].name[0] != ':') {
+			(void)swap_text(s->in, s->n_in, (char *)f->v[i].name, f->v[i].namelen);
+			(void)swap_text(s->in, s->n_in, (char *)f->v[i].value, f->v[i].valuelen);
+		}
 }

@@ -22,7 +22,7 @@ void h2_fields_clear(struct h2_fields *f);
 /* By name, p NULL when there is none. */
 struct http_text h2_fields_get(const struct h2_fields *f, const char *name);
 
-/* Placeholders to values in a request's fields; an answer that can be looked through is asked for. */
+/* Placeholders to values in a request's fields; an answer that can be looked through is asked for. 0 or -EMSGSIZE. */
 int h2_fields_swap_request(struct h2_fields *f, const struct swaps *s);
 /* Values to placeholders. */
 void h2_fields_swap_response(struct h2_fields *f, const struct swaps *s);

@@ -62,13 +62,33 @@ static void ask_for_plain(struct http_head *h)
 		h->fields[h->n_fields++] = (struct http_field){name, identity};
 }
 
-/* data: where the head stands. */
-static void swap_fields(const struct swaps *s, struct http_head *h, char *data)
+/* A request that carries a value asks for the whole answer: in parts of the client's choice nobody would see the value
+ * if it came back (a server may always ignore the wish, RFC 9110 §14.2). */
+static void ask_for_whole(struct http_head *h)
 {
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (!http_is(h->fields[i].name, "range"))
+			h->fields[n++] = h->fields[i];
+	h->n_fields = n;
+}
+
+/* data: where the head stands. Returns how many values went in. */
+static size_t swap_fields(const struct swaps *s, struct http_head *h, char *data)
+{
+	size_t n = 0;
+
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const struct http_text v = h->fields[i].value;
-		(void)swap_header(s->out, s->n, data + (v.p - data), v.len);
+		n += swap_header(s->out, s->n, data + (v.p - data), v.len);
 	}
+	return n;
+}
+
+static bool is_changed(const struct buf *target, struct http_text from)
+{
+	return target->len && (target->len != from.len || memcmp(target->data, from.p, from.len) != 0);
 }
 
 /* Whether the request is one for this host; else it was answered. */
@@ -111,7 +131,7 @@ void inspect_on_head(struct conn *c, struct http_head *h, size_t len)
 		inspect_refuse(c, c->keep);
 		return;
 	}
-	swap_fields(s, h, in->data);
+	size_t given = swap_fields(s, h, in->data);
 	bool whole = http_is(h->target, "*");
 	if (s->n)
 		ask_for_plain(h);
@@ -120,6 +140,8 @@ void inspect_on_head(struct conn *c, struct http_head *h, size_t len)
 		reply_send(c, 431, false, "request head too large", "The target of the request is too long.");
 		return;
 	}
+	if (given || is_changed(&target, h->target))
+		ask_for_whole(h);
 	forward_prepare(c, h, (struct http_text){buf_str(&target), target.len});
 	explicit_bzero(in->data, len);
 	if (target.len)
@@ -131,6 +153,12 @@ void inspect_on_head(struct conn *c, struct http_head *h, size_t len)
 		conn_dial(c);
 }
 
+static void swap_back(const struct swaps *s, char *data, struct http_text t)
+{
+	if (t.len)
+		(void)swap_text(s->in, s->n_in, data + (t.p - data), t.len);
+}
+
 void inspect_response(struct conn *c, struct http_head *h, char *data, struct body *b)
 {
 	const struct swaps *s = &c->inspect->swaps;
@@ -138,11 +166,12 @@ void inspect_response(struct conn *c, struct http_head *h, char *data, struct bo
 
 	if (s->n == 0)
 		return;
+	swap_back(s, data, h->reason);
 	for (size_t i = 0; i < h->n_fields; i++) {
-		const struct http_text v = h->fields[i].value;
-		(void)swap_text(s->in, s->n, data + (v.p - data), v.len);
+		swap_back(s, data, h->fields[i].name);
+		swap_back(s, data, h->fields[i].value);
 	}
 	bool plain = !coding || http_is(coding->value, "identity");
 	if (b && !b->done && plain && swap_is_text(type ? type->value : (struct http_text){0}))
-		body_set_swap(b, swap_stream_new(s->in, s->n));
+		body_set_swap(b, swap_stream_new(s->in, s->n_in));
 }

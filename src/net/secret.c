@@ -48,6 +48,7 @@ struct secrets *secrets_new(void)
 
 static void forget(struct secret *s)
 {
+	secret_forms_forget(s);
 	if (!s->value)
 		return;
 	explicit_bzero(s->value, s->len);
@@ -145,6 +146,7 @@ int secrets_add(struct secrets *s, const char *name, const char *value, size_t l
 		return r;
 	}
 	one.name = xstrdup(name);
+	secret_forms_make(&one);
 	s->v[s->n++] = one;
 	return 0;
 }
@@ -161,6 +163,7 @@ int secrets_restore(struct secrets *s, const char *name, const char *placeholder
 	one.placeholder = xstrdup(placeholder);
 	for (; hosts && *hosts; hosts++)
 		strv_add(&one.hosts, *hosts);
+	secret_forms_make(&one);
 	s->v[s->n++] = one;
 	return 0;
 }
@@ -205,8 +208,10 @@ void secrets_forget(struct secrets *s)
 void secrets_lock(const struct secrets *s)
 {
 	for (size_t i = 0; s && i < s->n; i++)
-		if (s->v[i].value)
+		if (s->v[i].value) {
 			protect(&s->v[i]);
+			secret_forms_protect(&s->v[i]);
+		}
 }
 
 bool secret_is_bound(const struct secret *s, const char *host)

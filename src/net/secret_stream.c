@@ -1,12 +1,18 @@
 /* Replacing in a body that arrives bit by bit.
  *
- * The bytes go through at once, but for an end that may be the beginning of a match: that is held until the next bytes
- * tell, or the body ends. So an event of a stream is only late when it ends like a secret begins. */
+ * The bytes go through at once, but for an end that looks like the beginning of a match: that is held until the next
+ * bytes tell, or the body ends.
+ *
+ * Looks like, and not: is one. Whoever can make a host send texts of his choice sees where the stream stops (by time,
+ * by records of TLS, by chunks), and if it stopped behind true beginnings only, it would tell the value letter by
+ * letter. So an end is held by what everybody may know, the placeholder: any letter or digit stands for each of its
+ * letters and digits. Lines that end are on their way at once. */
 #include "secret_swap.h"
 
 #include <base/buf.h>
 #include <base/mem.h>
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +21,7 @@ struct swap_stream {
 	const struct swap *v;
 	size_t n;
 	bool first[256]; /* bytes that begin one of them */
+	size_t longest;
 	struct buf held;
 };
 
@@ -25,8 +32,10 @@ struct swap_stream *swap_stream_new(const struct swap *v, size_t n)
 	s->v = v;
 	s->n = n;
 	s->held = BUF_INIT(SIZE_MAX / 2);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		s->first[(unsigned char)v[i].from[0]] = true;
+		s->longest = MAX(s->longest, v[i].len);
+	}
 	return s;
 }
 
@@ -40,6 +49,24 @@ void swap_stream_free(struct swap_stream *s)
 	free(s);
 }
 
+/* Letters and digits, and what base64 has beside them. */
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("+/-_", c));
+}
+
+/* Whether the text looks like the beginning of it, as far as the placeholder shows. */
+static bool looks_like(const struct swap *x, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool fits = is_word(x->to[i]) ? is_word(text[i]) : text[i] == x->to[i];
+		/* The second half matters for pairs that are not of one shape only. */
+		if (!fits && text[i] != x->from[i])
+			return false;
+	}
+	return true;
+}
+
 /* The longest match at the start of the text; *ret_open: it may become one, or a longer one, with more bytes. */
 static const struct swap *look(const struct swap_stream *s, const char *text, size_t len, bool *ret_open)
 {
@@ -48,11 +75,9 @@ static const struct swap *look(const struct swap_stream *s, const char *text, si
 	*ret_open = false;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct swap *x = &s->v[i];
-		if (memcmp(x->from, text, MIN(len, x->len)) != 0)
-			continue;
 		if (x->len > len)
-			*ret_open = true;
-		else if (!best || x->len > best->len)
+			*ret_open |= looks_like(x, text, len);
+		else if ((!best || x->len > best->len) && memcmp(x->from, text, x->len) == 0)
 			best = x;
 	}
 	return best;
@@ -65,7 +90,8 @@ static size_t work(const struct swap_stream *s, const char *data, size_t len, bo
 
 	while (i < len && *ret == 0) {
 		bool open = false;
-		const struct swap *x = s->first[(unsigned char)data[i]] ? look(s, data + i, len - i, &open) : NULL;
+		bool first = s->first[(unsigned char)data[i]], near_end = !last && len - i < s->longest;
+		const struct swap *x = first || near_end ? look(s, data + i, len - i, &open) : NULL;
 		if (open && !last)
 			break;
 		if (!x) {

@@ -19,11 +19,13 @@ enum { BASIC_MAX = 16 * 1024 };
 
 void swaps_for(const struct secrets *s, const char *host, struct swaps *ret)
 {
-	size_t n = s ? s->n : 0;
+	size_t n = s ? s->n : 0, forms = n;
 
+	for (size_t i = 0; i < n; i++)
+		forms += s->v[i].n_forms;
 	*ret = (struct swaps){
 		.out = xcalloc(n + 1, sizeof *ret->out),
-		.in = xcalloc(n + 1, sizeof *ret->in),
+		.in = xcalloc(forms + 1, sizeof *ret->in),
 		.foreign = xcalloc(n + 1, sizeof *ret->foreign),
 	};
 	for (size_t i = 0; i < n; i++) {
@@ -32,8 +34,11 @@ void swaps_for(const struct secrets *s, const char *host, struct swaps *ret)
 			ret->foreign[ret->n_foreign++] = (struct swap_foreign){x->name, x->placeholder, x->len};
 			continue;
 		}
-		ret->out[ret->n] = (struct swap){x->placeholder, x->value, x->len};
-		ret->in[ret->n++] = (struct swap){x->value, x->placeholder, x->len};
+		ret->out[ret->n++] = (struct swap){x->placeholder, x->value, x->len};
+		ret->in[ret->n_in++] = (struct swap){x->value, x->placeholder, x->len};
+		for (size_t k = 0; k < x->n_forms; k++)
+			ret->in[ret->n_in++] =
+				(struct swap){x->forms[k].value, x->forms[k].placeholder, x->forms[k].len};
 	}
 }
 

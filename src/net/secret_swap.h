@@ -18,8 +18,9 @@ struct swap {
 /* What one host may have, from a set. */
 struct swaps {
 	struct swap *out; /* placeholder to value */
-	struct swap *in;  /* value to placeholder */
 	size_t n;
+	struct swap *in; /* value to placeholder, in each form in which it may be echoed */
+	size_t n_in;
 	/* The others: their placeholders have no business here. */
 	struct swap_foreign {
 		const char *name, *placeholder;
@@ -50,7 +51,7 @@ void swaps_find_foreign(const struct swaps *s, const char *text, size_t len, voi
  * there is none. */
 bool swap_is_text(struct http_text type);
 
-/* A body that arrives bit by bit. What may be the beginning of a match is held back, and nothing else. */
+/* A body that arrives bit by bit. What looks like the beginning of a match is held back, and nothing else. */
 struct swap_stream;
 struct swap_stream *swap_stream_new(const struct swap *v, size_t n) __attribute__((returns_nonnull));
 void swap_stream_free(struct swap_stream *s);

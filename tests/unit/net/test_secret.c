@@ -193,6 +193,34 @@ static void test_streams_hold_nothing_else(void **state)
 	swap_stream_free(s);
 }
 
+/* Where a stream stops must tell nothing of the value: ends that are its beginnings and ends that only look like them
+ * are held alike. */
+static void test_streams_hold_by_shape(void **state)
+{
+	static const char value[] = "ghp_Zq7L.m2Xw9Rt4Kc8", shown[] = "ghp_aB3d.E5fGh1jK2lM";
+	static const struct swap one[] = {{value, shown, sizeof value - 1}};
+	static const struct {
+		const char *text;
+		size_t through;
+	} rows[] = {
+		{"x ghp_Z", 2},	     {"x ghp_a", 2},	  {"x ghp_9", 2},	 {"x ghp_Zq7L.m", 2},
+		{"x ghp_Zq7L.n", 2}, {"x ghp_aaaa.b", 2}, {"x ghp_Zq7L!", 11},	 {"x ghp_aaaa!", 11},
+		{"x ghp_Zq7.", 10},  {"x ghp_aaa.", 10},  {"x ghp_Zq7L.\n", 12}, {"x ghp_aaaa.\n", 12},
+		{"x abc_", 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct swap_stream *s = swap_stream_new(one, 1);
+		auto_buf out = BUF_INIT(100);
+		assert_int_equal(swap_stream_feed(s, rows[i].text, strlen(rows[i].text), &out), 0);
+		assert_int_equal(out.len, rows[i].through);
+		assert_int_equal(swap_stream_end(s, &out), 0);
+		assert_string_equal(buf_str(&out), rows[i].text);
+		swap_stream_free(s);
+	}
+}
+
 /* A body of chunks, cut anywhere, with the text cut over chunks. */
 static void test_chunked_bodies(void **state)
 {
@@ -253,6 +281,56 @@ static void test_hosts(void **state)
 	swaps_done(&w);
 }
 
+/* Whatever a host makes of the value, what comes in has the placeholder in the same form, and its length. */
+static void test_forms(void **state)
+{
+	static const char value[] = "a+b/c=d e&f\"Zq7Lm2Xw9Rt";
+	static const struct {
+		const char *before, *with, *after; /* with: the part that must go */
+	} rows[] = {
+		{"raw ", "a+b/c=d e&f\"Zq7Lm2Xw9Rt", " end"},
+		{"?k=", "a%2Bb/c%3Dd%20e%26f%22Zq7Lm2Xw9Rt", "&x"},
+		{"?k=", "a%2Bb%2Fc%3Dd%20e%26f%22Zq7Lm2Xw9Rt", "&x"},
+		{"?k=", "a%2bb%2fc%3dd%20e%26f%22Zq7Lm2Xw9Rt", "&x"},
+		{"\"", "a+b/c=d e&f\\\"Zq7Lm2Xw9Rt", "\""},
+		{"\"", "a+b\\/c=d e&f\\\"Zq7Lm2Xw9Rt", "\""},
+		/* Behind nothing, x, xy: base64 of it begins at each of three places. */
+		{"Basic ", "YStiL2M9ZCBlJmYiWnE3TG0yWHc5Un", "Q="},
+		{"Basic eG", "ErYi9jPWQgZSZmIlpxN0xtMlh3OVJ0", ""},
+		{"Basic eHl", "hK2IvYz1kIGUmZiJacTdMbTJYdzlSd", "A=="},
+	};
+	auto_secrets s = secrets_new();
+	auto_strv hosts = {0};
+	struct swaps w;
+
+	(void)state;
+	strv_add(&hosts, "one.test");
+	assert_int_equal(secrets_add(s, "A", value, strlen(value), &hosts, NULL), 0);
+	swaps_for(s, "one.test", &w);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_buf in = BUF_INIT(200);
+		auto_buf out = BUF_INIT(200);
+		struct swap_stream *stream = swap_stream_new(w.in, w.n_in);
+		(void)buf_printf(&in, "%s%s%s", rows[i].before, rows[i].with, rows[i].after);
+		for (size_t k = 0; k < in.len; k++)
+			assert_int_equal(swap_stream_feed(stream, in.data + k, 1, &out), 0);
+		assert_int_equal(swap_stream_end(stream, &out), 0);
+		swap_stream_free(stream);
+		assert_int_equal(out.len, in.len);
+		assert_null(strstr(buf_str(&out), rows[i].with));
+		assert_memory_equal(buf_str(&out), rows[i].before, strlen(rows[i].before));
+		assert_string_equal(buf_str(&out) + out.len - strlen(rows[i].after), rows[i].after);
+		assert_int_equal(swap_text(w.in, w.n_in, in.data, in.len), 1);
+		assert_string_equal(buf_str(&in), buf_str(&out));
+	}
+	swaps_done(&w);
+	/* What is forgotten is so in each form. */
+	secrets_forget(s);
+	swaps_for(s, "two.test", &w);
+	assert_int_equal(w.n_in, 0);
+	swaps_done(&w);
+}
+
 static void test_text_types(void **state)
 {
 	static const struct {
@@ -286,7 +364,9 @@ int main(void)
 		cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_streams_at_every_cut),
 		cmocka_unit_test(test_streams_hold_nothing_else),
+		cmocka_unit_test(test_streams_hold_by_shape),
 		cmocka_unit_test(test_chunked_bodies),
+		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_text_types),
 	};
