@@ -9,6 +9,8 @@
 
 struct h2;
 
+enum { H2_STREAMS = 100 }; /* that a client may have open at one time */
+
 struct h2_side {
 	nghttp2_session *session; /* NULL: there is no host to be had */
 	struct h2 *h;
@@ -33,6 +35,8 @@ struct h2_stream {
 	struct h2 *h;
 	struct h2_stream *prev, *next;
 	struct h2_half request, answer;
+	size_t head_bytes; /* of all its header blocks */
+	unsigned interim;  /* 1xx answers so far */
 };
 
 struct h2 {
@@ -40,7 +44,8 @@ struct h2 {
 	struct h2_side client, host;
 	struct h2_stream *streams;
 	size_t n;
-	bool closing; /* the client was told to open no more streams */
+	size_t head_bytes; /* of the streams that are there: what the library may hold of them */
+	bool closing;	   /* the client was told to open no more streams */
 };
 
 /* The two sessions with their callbacks: h2_session.c. 0 or -ENOMEM. */

@@ -8,7 +8,8 @@
 
 #include <errno.h>
 
-enum { STREAMS = 100, STREAM_WINDOW = 256 * 1024, CONNECTION_WINDOW = 1024 * 1024 };
+/* Compressed, header blocks are small; what they become is bounded for all streams of a connection together. */
+enum { STREAM_WINDOW = 256 * 1024, CONNECTION_WINDOW = 1024 * 1024, HEADS_MAX = 2 * 1024 * 1024 };
 
 static struct h2_half *half_of(nghttp2_session *session, int32_t id, const struct h2_side *side)
 {
@@ -34,9 +35,16 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 {
 	struct h2_half *half = half_of(session, frame->hd.stream_id, arg);
 
-	(void)flags;
-	if (half && h2_fields_add(&half->head, name, name_len, value, value_len) < 0)
+	if (!half)
+		return 0;
+	struct h2_stream *s = half->stream;
+	if (name_len + value_len > HEADS_MAX - s->h->head_bytes ||
+	    h2_fields_add(&half->head, name, name_len, value, value_len) < 0)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	/* What its sender keeps out of compression tables stays out (RFC 7541 §6.2.3). */
+	half->head.v[half->head.n - 1].flags = flags & NGHTTP2_NV_FLAG_NO_INDEX;
+	s->head_bytes += name_len + value_len;
+	s->h->head_bytes += name_len + value_len;
 	return 0;
 }
 
@@ -87,7 +95,7 @@ static int set_up(struct h2_side *side, const nghttp2_settings_entry *settings, 
 int h2_sessions_new(struct h2 *h, bool with_host)
 {
 	const nghttp2_settings_entry for_client[] = {
-		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS},
+		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, H2_STREAMS},
 		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
 	};
 	const nghttp2_settings_entry for_host[] = {

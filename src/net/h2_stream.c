@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_MAX = 1024 * 1024, HTTPS = 443 };
+enum { DATA_MAX = 1024 * 1024, HTTPS = 443, MAX_INTERIM = 16 };
 
 struct h2_stream *h2_stream_new(struct h2 *h, int32_t client_id)
 {
@@ -50,6 +50,7 @@ void h2_stream_free(struct h2_stream *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	s->h->n--;
+	s->h->head_bytes -= s->head_bytes;
 	half_done(&s->request);
 	half_done(&s->answer);
 	free(s);
@@ -172,6 +173,11 @@ static void begin_answer(struct h2_stream *s, bool last)
 
 	h2_fields_swap_response(&half->head, swaps);
 	if (status.len == 3 && status.p[0] == '1') {
+		if (++s->interim > MAX_INTERIM) {
+			(void)nghttp2_submit_rst_stream(half->from->session, NGHTTP2_FLAG_NONE, half->from_id,
+							NGHTTP2_ENHANCE_YOUR_CALM);
+			return;
+		}
 		(void)nghttp2_submit_headers(to, NGHTTP2_FLAG_NONE, half->to_id, NULL, half->head.v, half->head.n,
 					     NULL);
 		return;
@@ -179,7 +185,7 @@ static void begin_answer(struct h2_stream *s, bool last)
 	half->begun = true;
 	if (swaps->n && !last && (!coding.p || http_is(coding, "identity")) &&
 	    swap_is_text(h2_fields_get(&half->head, "content-type")))
-		half->swap = swap_stream_new(swaps->in, swaps->n);
+		half->swap = swap_stream_new(swaps->in, swaps->n_in);
 	(void)nghttp2_submit_response(to, half->to_id, half->head.v, half->head.n, last ? NULL : &body);
 }
 

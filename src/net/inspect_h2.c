@@ -2,6 +2,8 @@
  *
  * The two sessions (h2_session.c) know nothing of sockets: what came is fed to them, what they have to send is taken
  * from them while the socket's buffer is low, and nothing is read for a side that does not take what is meant for it.
+ * Streams that a client gives up live on until their host was told so; a client that gives up faster than its host
+ * listens is not read from meanwhile.
  * The connection ends when the client ends it, or when its host is gone and the last stream with it. */
 #include "h2_priv.h"
 
@@ -84,11 +86,16 @@ static void lose_host(struct conn *c)
 	h2_stop(h);
 }
 
+static bool takes_from_client(const struct conn *c)
+{
+	return c->client->out.len < SOCK_OUT_HIGH && h2_of(c)->n < (size_t)2 * H2_STREAMS;
+}
+
 /* One turn of both sides: bytes moved, or -1 when the client is gone. */
 static int turn(struct conn *c)
 {
 	struct h2 *h = h2_of(c);
-	int moved = 0, r = c->client->out.len < SOCK_OUT_HIGH ? feed(&h->client, c->client) : 0;
+	int moved = 0, r = takes_from_client(c) ? feed(&h->client, c->client) : 0;
 
 	if (r < 0 || (c->client->eof && r == 0))
 		return -1;
@@ -133,8 +140,7 @@ void h2_event(struct conn *c)
 	}
 	/* With work left, the next event is there at once: others get their turn in between. */
 	bool more = moved > 0;
-	sock_want(c->client, (c->client->out.len < SOCK_OUT_HIGH ? UV_READABLE : 0) |
-				     (c->client->out.len || more ? UV_WRITABLE : 0));
+	sock_want(c->client, (takes_from_client(c) ? UV_READABLE : 0) | (c->client->out.len || more ? UV_WRITABLE : 0));
 	if (c->up)
 		sock_want(c->up,
 			  (c->up->out.len < SOCK_OUT_HIGH ? UV_READABLE : 0) | (c->up->out.len ? UV_WRITABLE : 0));
