@@ -90,7 +90,7 @@ static X509 *blank(EVP_PKEY *key, const char *common)
 	return NULL;
 }
 
-/* "critical,permitted;DNS:a,permitted;DNS:b" */
+/* "critical,permitted;DNS:a,permitted;DNS:b", and no address: a kind of name that is not spoken of is free. */
 static char *constraints(const struct strv *hosts)
 {
 	auto_buf b = BUF_INIT(SIZE_MAX / 2);
@@ -98,6 +98,7 @@ static char *constraints(const struct strv *hosts)
 	(void)buf_puts(&b, "critical");
 	for (size_t i = 0; i < hosts->n; i++)
 		(void)buf_printf(&b, ",permitted;DNS:%s", hosts->v[i]);
+	(void)buf_puts(&b, ",excluded;IP:0.0.0.0/0.0.0.0,excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0");
 	return buf_steal(&b);
 }
 

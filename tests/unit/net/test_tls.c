@@ -80,6 +80,10 @@ static void test_constraints(void **state)
 	assert_int_equal(tls_ca_new(&hosts, &ca, NULL), 0);
 	assert_int_equal(verdict(ca, tls_ca_leaf(ca, &in), "api.test"), X509_V_OK);
 	assert_int_equal(verdict(ca, tls_ca_leaf(ca, &out), "bank.test"), X509_V_ERR_PERMITTED_VIOLATION);
+	/* Names that it may speak for do not keep it from speaking for addresses. */
+	struct host v4 = host("192.0.2.1"), v6 = host("2001:db8::1");
+	assert_int_equal(verdict(ca, tls_ca_leaf(ca, &v4), "192.0.2.1"), X509_V_ERR_EXCLUDED_VIOLATION);
+	assert_int_equal(verdict(ca, tls_ca_leaf(ca, &v6), "2001:db8::1"), X509_V_ERR_EXCLUDED_VIOLATION);
 	tls_ca_free(ca);
 }
 
@@ -142,7 +146,7 @@ static void add(struct h2_fields *f, const char *name, const char *value)
 static void test_h2_fields(void **state)
 {
 	struct swap out[] = {{"placeholder", "a b-secret!", 11}}, in[] = {{"a b-secret!", "placeholder", 11}};
-	const struct swaps s = {.out = out, .in = in, .n = 1};
+	const struct swaps s = {.out = out, .in = in, .n = 1, .n_in = 1};
 	struct h2_fields f = {0};
 
 	(void)state;
@@ -163,6 +167,30 @@ static void test_h2_fields(void **state)
 	token = h2_fields_get(&f, "authorization");
 	assert_memory_equal(token.p, "token placeholder", token.len);
 	h2_fields_clear(&f);
+}
+
+/* A request that got a value takes the whole answer; another one may have parts. */
+static void test_h2_ranges(void **state)
+{
+	struct swap out[] = {{"placeholder", "a-b-secret!", 11}};
+	const struct swaps s = {.out = out, .n = 1};
+	static const struct {
+		const char *path, *token;
+		bool range;
+	} rows[] = {
+		{"/p", "token x", true}, {"/p?k=placeholder", "token x", false}, {"/p", "token placeholder", false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct h2_fields f = {0};
+		add(&f, ":path", rows[i].path);
+		add(&f, "range", "bytes=0-3");
+		add(&f, "authorization", rows[i].token);
+		assert_int_equal(h2_fields_swap_request(&f, &s), 0);
+		assert_int_equal(field(&f, "range") != NULL, rows[i].range);
+		assert_non_null(field(&f, "authorization"));
+		h2_fields_clear(&f);
+	}
 }
 
 static void test_h2_fields_are_bounded(void **state)
@@ -189,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_authorities_are_apart),
 		cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_h2_fields),
+		cmocka_unit_test(test_h2_ranges),
 		cmocka_unit_test(test_h2_fields_are_bounded),
 	};
 
