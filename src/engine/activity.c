@@ -144,9 +144,7 @@ int activity_start(struct engine *en, struct branch *b, struct err *e)
 		activity_free(a);
 		return r;
 	}
-	/* What an earlier life of the node used is counted, and is not part of what this one will tell. */
-	b->spent_tokens = 0;
-	b->spent_usd = 0;
+	budget_begin(b);
 	env_build(en, place, n->name.s, &a->env);
 	const struct node_task t = {
 		.loop = en->p.loop,

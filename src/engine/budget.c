@@ -84,6 +84,12 @@ int budget_enter(struct engine *en, const struct branch *b)
 	return 0;
 }
 
+void budget_begin(struct branch *b)
+{
+	b->spent_tokens = 0;
+	b->spent_usd = 0;
+}
+
 bool budget_count(struct engine *en, struct branch *b, int64_t tokens, double cost_usd)
 {
 	bool more = (tokens >= 0 && tokens != b->spent_tokens) || cost_usd > b->spent_usd;
@@ -103,8 +109,7 @@ bool budget_count(struct engine *en, struct branch *b, int64_t tokens, double co
 void budget_settle(struct engine *en, struct branch *b, int64_t tokens, double cost_usd)
 {
 	(void)budget_count(en, b, tokens, cost_usd);
-	b->spent_tokens = 0;
-	b->spent_usd = 0;
+	budget_begin(b);
 }
 
 void budget_keep(struct engine *en)

@@ -6,6 +6,8 @@
 void budget_init(struct engine *en);
 /* Counts one node: 0, or -errno when a limit is reached (the run is being ended then). */
 int budget_enter(struct engine *en, const struct branch *b);
+/* b's node begins, perhaps again: what an earlier life of it used is counted, and no part of what it will tell. */
+void budget_begin(struct branch *b);
 /* What b's node has used so far, all of it (< 0: unknown): counted is what is new, if anything is. */
 bool budget_count(struct engine *en, struct branch *b, int64_t tokens, double cost_usd);
 /* The same at the node's end. */

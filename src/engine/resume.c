@@ -6,6 +6,7 @@
  * run again; a fan-out whose group is gone (all its branches had failed) begins anew. Nothing is written until all of
  * it was understood, so a refusal changes nothing. What the events tell beyond the checkpoint is replay.c's. */
 #include "branch.h"
+#include "budget.h"
 #include "kinds.h"
 #include "state.h"
 #include "values.h"
@@ -142,8 +143,8 @@ static int load_branch(struct engine *en, const json_t *o, struct err *e)
 	b->group = number ? group_by_number(en, json_integer_value(number)) : NULL;
 	b->interaction = interaction ? xstrdup(interaction) : NULL;
 	b->state = json_is_true(json_object_get(o, "forked")) ? BRANCH_FORKED : BRANCH_READY;
-	b->spent_tokens = json_integer_value(json_object_get(o, "spent_tokens"));
-	b->spent_usd = json_number_value(json_object_get(o, "spent_usd"));
+	b->spent_tokens = (int64_t)counted(o, "spent_tokens");
+	b->spent_usd = counted(o, "spent_usd");
 	b->conversation = json_incref(json_object_get(o, "conversation"));
 	if (json_is_object(json_object_get(o, "answers")))
 		b->answers = json_incref(json_object_get(o, "answers"));
@@ -251,6 +252,9 @@ void resume_begin(struct engine *en)
 		json_put_bool(d, "file_changed", true);
 	engine_emit(en, "run_resumed", NULL, NULL, d);
 	replay_run(en);
+	/* Whoever did not end begins anew, and what it uses then comes on top. */
+	for (struct branch *b = en->branches; b; b = b->next)
+		budget_begin(b);
 	replay_recoveries(en);
 	if (en->phase == PHASE_STARTING)
 		checkpoint_write(en);

@@ -472,6 +472,27 @@ def test_a_killed_run_has_used_what_it_used(mine):
         assert record['checkpoint']['used']['tokens'] == 901
 
 
+def test_a_node_that_began_again_has_used_both(mine):
+    """Killed in its second life too, after its end was written and before that was in a checkpoint."""
+    mine.write(agent(), sandbox=LIMITED)
+    with Provider({'turns': [bash('true', usage={'input': 900, 'output': 1}), {'hang': True}, {'hang': True}]}) as p:
+        for argv, calls in ((('run', 'main.bot'), 2), (('resume', '--last'), 3)):
+            run = mine.user.start(*argv, env=mine.env(p))
+            p.wait(calls)
+            run.kill()
+            run.communicate()
+    path = os.path.join(mine.user.store, 'runs', mine.user.runs()[-1], 'events.jsonl')
+    events = mine.user.events()
+    begun = [e for e in events if e['type'] == 'node_started'][-1]
+    end = {**begun, 'type': 'node_finished', 'seq': events[-1]['seq'] + 1,
+           'data': {'output': {'output': 'done'}, '_tokens': 5, 'duration_ms': 1}}
+    with open(path, 'a', encoding='utf-8') as f:
+        f.write(json.dumps(end) + '\n')
+    mine.user.ok('resume', '--last', env=mine.env(p))
+    record = json.loads(mine.user.ok('inspect', mine.user.runs()[-1], '--json').stdout)
+    assert record['checkpoint']['used']['tokens'] == 906
+
+
 EXTRA = '''
 prompt when:
   ASK-WORD about {{vars.topic}}

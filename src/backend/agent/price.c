@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define TOKENS_MAX (INT64_C(1) << 50)
+
 /* USD per million tokens. */
 static const struct price {
 	const char *model;
@@ -96,10 +98,16 @@ int64_t usage_total(const struct agent_usage *u)
 	return u->input + u->output + u->cache_read + u->cache_write;
 }
 
+/* Both are sums of what a program said, as often as it liked. */
+static int64_t sum(int64_t a, int64_t b)
+{
+	return MIN(a + MIN(b, TOKENS_MAX), TOKENS_MAX);
+}
+
 void usage_add(struct agent_usage *to, const struct agent_usage *u)
 {
-	to->input += u->input;
-	to->output += u->output;
-	to->cache_read += u->cache_read;
-	to->cache_write += u->cache_write;
+	to->input = sum(to->input, u->input);
+	to->output = sum(to->output, u->output);
+	to->cache_read = sum(to->cache_read, u->cache_read);
+	to->cache_write = sum(to->cache_write, u->cache_write);
 }
