@@ -159,6 +159,15 @@ def test_folders_that_no_entry_lists_count(me):
         assert first == json.load(f)['entries'] + 4
 
 
+def test_proxy_of_the_image(user):
+    """What an image names as the proxy is not the one that enforces the policy; without a policy it counts."""
+    names = ('HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'npm_config_proxy', 'NO_PROXY', 'no_proxy')
+    put(user, oci.Image(oci.busybox(), env=[f'{name}=evil.invalid' for name in names]))
+    env = dict(line.split('=', 1) for line in run(user, 'env', network='allowlist').split('\n') if '=' in line)
+    assert all('evil' not in env[name] for name in names) and '@127.0.0.1:' in env['https_proxy']
+    assert 'no_proxy=evil.invalid' in run(user, 'env').split('\n')
+
+
 # --- registries ---
 
 class Endless(Registry):

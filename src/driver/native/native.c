@@ -7,6 +7,7 @@
 #include "../guest_path.h"
 #include "../limited.h"
 #include "../ops.h"
+#include "../proxy_env.h"
 #include "child.h"
 #include "hold.h"
 #include "hold_choose.h"
@@ -281,12 +282,14 @@ static struct guest_config guest_settings(const struct sandbox_params *p)
 	};
 }
 
-static void take_image(struct native *n, struct native_image *image)
+static void take_image(struct native *n, struct native_image *image, bool enforce_network)
 {
 	n->image = *image;
 	*image = (struct native_image){.image.hold = -1};
 	n->base.image_digest = n->image.image.digest ? xstrdup(n->image.image.digest) : NULL;
 	native_image_env(&n->image, &n->base.env);
+	if (enforce_network)
+		proxy_env_drop(&n->base.env);
 }
 
 int native_new(const struct sandbox_params *p, struct native_image *image, struct sandbox **ret, struct err *e)
@@ -324,7 +327,7 @@ int native_new(const struct sandbox_params *p, struct native_image *image, struc
 		return r;
 	}
 	if (image)
-		take_image(n, image);
+		take_image(n, image, p->enforce_network);
 	const struct guest_config cfg = guest_settings(p);
 	n->channel = channel_new(control, &cfg);
 	*ret = &n->base;
