@@ -136,10 +136,10 @@ CHILD_SIDE static int fail(struct child *c, const char *step, int errnum)
 /* A group of its own without a controlling terminal. A session would be both, but the kernel's autogroup scheduling
  * gives each new session a group of its own (sched(7)): on a busy machine a short program then takes twice its time. So
  * the terminal is given back instead (tty_ioctl(2), TIOCNOTTY); without it nothing in this session but its leader can
- * ever have one again. */
+ * ever have one again. In a container root can put something else in its place, which must not keep us waiting. */
 CHILD_SIDE static int leave_group(void)
 {
-	int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	bool has_none = tty < 0 ? errno == ENXIO : ioctl(tty, TIOCNOTTY) == 0;
 
 	if (tty >= 0)
