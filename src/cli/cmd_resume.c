@@ -93,6 +93,7 @@ static int resume_on_loop(const struct invocation *inv, uv_loop_t *loop, struct 
 	for (size_t i = 0; i < o->resolve.n; i++)
 		strv_add(&was.opts.resolve, o->resolve.v[i]);
 	run_noted_fill(&was, record);
+	run_noted_enforce(record);
 	const char *path = json_get_str(record, "file_path");
 	if (!path)
 		path = json_get_str(record, "file");

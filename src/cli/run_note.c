@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static const char enforcement_name[] = "ITERION_NETWORK_ENFORCEMENT";
+
 static json_t *note_env(void)
 {
 	const struct sandbox_env env = sandbox_env_now();
@@ -26,6 +28,7 @@ static json_t *note_env(void)
 	json_put_str(o, "driver", env.driver);
 	json_put_str(o, "default_image", env.default_image);
 	json_put_str(o, "host_state", env.host_state);
+	json_put_str(o, "network_enforcement", getenv(enforcement_name));
 	return o;
 }
 
@@ -111,6 +114,15 @@ void run_noted_fill(struct run_noted *ret, const json_t *record)
 	const char *driver = json_get_str(was, "driver");
 	ret->main_driver = driver && !str_eq(driver, "noop") ? driver : NULL;
 	ret->drivers = json_object_get(was, "nodes");
+}
+
+void run_noted_enforce(const json_t *record)
+{
+	const json_t *env = json_object_get(json_object_get(record, "options"), "environment");
+	const char *then = json_get_str(env, "network_enforcement"), *now = getenv(enforcement_name);
+
+	if (then && *then && (!now || !*now))
+		(void)setenv(enforcement_name, then, 1);
 }
 
 void run_noted_done(struct run_noted *n)

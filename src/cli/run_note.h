@@ -19,5 +19,8 @@ struct run_noted {
 /* Fills in what the flags that were given now (in ret->opts, whose list it owns) leave open from the record (run.json),
  * which must outlive it. The caller calls run_noted_done. */
 void run_noted_fill(struct run_noted *ret, const json_t *record);
+/* Lets the drivers, who read ITERION_NETWORK_ENFORCEMENT themselves, see the one of then when there is none now: a run
+ * whose policy must be enforced does not go on where it is only offered. */
+void run_noted_enforce(const json_t *record);
 void run_noted_done(struct run_noted *n);
 #define auto_run_noted __attribute__((cleanup(run_noted_done))) struct run_noted

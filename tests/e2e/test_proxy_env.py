@@ -125,6 +125,18 @@ def test_enforcement_that_is_required(weak, word, says):
     assert says in p.stderr and 'hint: ' in p.stderr and not os.path.exists(os.path.join(weak.user.workspace, 'made'))
 
 
+def test_enforcement_that_was_required(place_of, no_guest):
+    """A run that was stopped does not go on where its policy is only offered, unless it is told to now."""
+    with place_of('docker') as place:
+        place.run('true', 'test -e go', block=policy(place), code=1, env={'ITERION_NETWORK_ENFORCEMENT': 'required'})
+        place.user.file('go', '')
+        place.user.env.update(no_guest)
+        in_a_machine(place.user)
+        p = place.user.ok('resume', '--last', code=1)
+        assert 'cannot be enforced' in p.stderr
+        place.user.ok('resume', '--last', env={'ITERION_NETWORK_ENFORCEMENT': 'offered'})
+
+
 def test_enforcement_that_is_required_and_there(place_of):
     with place_of('docker') as place:
         place.run('true', block=policy(place), env={'ITERION_NETWORK_ENFORCEMENT': 'required'})
