@@ -262,18 +262,16 @@ def test_an_interrupt_leaves_nothing(mine, stubborn):
     os.mkfifo(fifo)
     mine.user.own(fifo)
     mine.write(stdio('test', '--pid', f'{mine.user.base}/pid', '--log', fifo, *stubborn))
+    # Open at both ends, so that nothing which the server says is lost or stops it, and a read waits.
+    log = os.open(fifo, os.O_RDWR | os.O_CLOEXEC)
     with Provider({'turns': [use('test.hang')]}) as p:
         run = mine.user.start('run', 'main.bot', '--sandbox-driver', 'native', env=mine.env(p))
-        # The server opens its log anew for each message; reading to an end yields one or more of them.
-        while True:
-            with open(fifo, encoding='utf-8') as f:
-                if '"hang"' in f.read():
-                    break
-        # A reader that stays, so that what it still says does not stop it.
-        keep = os.open(fifo, os.O_RDWR | os.O_CLOEXEC)
+        said = b''
+        while b'"hang"' not in said:
+            said += os.read(log, 65536)
         run.send_signal(signal.SIGTERM)
         run.communicate(timeout=30)
-        os.close(keep)
+        os.close(log)
     assert run.returncode == 143
     with open(os.path.join(mine.user.base, 'pid'), encoding='ascii') as f:
         assert all(gone(int(line)) for line in f)
