@@ -167,7 +167,6 @@ static void begin_answer(struct h2_stream *s, bool last)
 	struct h2_half *half = &s->answer;
 	const struct swaps *swaps = &s->h->c->inspect->swaps;
 	struct http_text status = h2_fields_get(&half->head, ":status");
-	struct http_text coding = h2_fields_get(&half->head, "content-encoding");
 	nghttp2_data_provider body = {.source.ptr = half, .read_callback = read_data};
 	nghttp2_session *to = half->to->session;
 
@@ -183,8 +182,8 @@ static void begin_answer(struct h2_stream *s, bool last)
 		return;
 	}
 	half->begun = true;
-	if (swaps->n && !last && (!coding.p || http_is(coding, "identity")) &&
-	    swap_is_text(h2_fields_get(&half->head, "content-type")))
+	/* Whatever its coding, see inspect_response. */
+	if (swaps->n && !last && swap_is_text(h2_fields_get(&half->head, "content-type")))
 		half->swap = swap_stream_new(swaps->in, swaps->n_in);
 	(void)nghttp2_submit_response(to, half->to_id, half->head.v, half->head.n, last ? NULL : &body);
 }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_OUT_MAX = 2 * HTTP_HEAD_MAX, MAX_INTERIM = 16, IN_LIMIT = HTTP_HEAD_MAX + 1024, ROUNDS = 16 };
+enum { HEAD_OUT_MAX = 4 * HTTP_HEAD_MAX, MAX_INTERIM = 16, IN_LIMIT = HTTP_HEAD_MAX + 1024, ROUNDS = 16 };
 
 struct forward {
 	struct buf head; /* of the request as it goes to the server */
@@ -86,7 +86,8 @@ void forward_prepare(struct conn *c, const struct http_head *h, struct http_text
 	f->head_request = c->is_head;
 	f->keep_client = h->keep_alive;
 	host_field(c, host, sizeof host);
-	/* It cannot be longer than twice the head it comes from. */
+	/* It cannot be longer than the head it comes from, a few fields, and a target with values in it, which has at
+	 * most twice the length of a head (inspect_request.c). */
 	(void)http_write_request(&f->head, h, host, path);
 }
 

@@ -58,6 +58,12 @@ static void ask_for_plain(struct http_head *h)
 		h->fields[i].value = identity;
 		there = true;
 	}
+	/* Nor is the wish taken away again, as one that was for this connection. */
+	size_t n = 0;
+	for (size_t i = 0; i < h->n_connection; i++)
+		if (!http_is(h->connection[i], "accept-encoding"))
+			h->connection[n++] = h->connection[i];
+	h->n_connection = n;
 	if (!there && h->n_fields < HTTP_MAX_FIELDS)
 		h->fields[h->n_fields++] = (struct http_field){name, identity};
 }
@@ -162,7 +168,7 @@ static void swap_back(const struct swaps *s, char *data, struct http_text t)
 void inspect_response(struct conn *c, struct http_head *h, char *data, struct body *b)
 {
 	const struct swaps *s = &c->inspect->swaps;
-	const struct http_field *type = http_find(h, "content-type"), *coding = http_find(h, "content-encoding");
+	const struct http_field *type = http_find(h, "content-type");
 
 	if (s->n == 0)
 		return;
@@ -171,7 +177,7 @@ void inspect_response(struct conn *c, struct http_head *h, char *data, struct bo
 		swap_back(s, data, h->fields[i].name);
 		swap_back(s, data, h->fields[i].value);
 	}
-	bool plain = !coding || http_is(coding->value, "identity");
-	if (b && !b->done && plain && swap_is_text(type ? type->value : (struct http_text){0}))
+	/* Whatever its coding: to look in vain harms nothing, and not every coding that a host names is one. */
+	if (b && !b->done && swap_is_text(type ? type->value : (struct http_text){0}))
 		body_set_swap(b, swap_stream_new(s->in, s->n_in));
 }

@@ -20,10 +20,17 @@
 struct swap_stream {
 	const struct swap *v;
 	size_t n;
-	bool first[256]; /* bytes that begin one of them */
+	bool first[256];  /* bytes that begin one of them */
+	bool breaks[256]; /* bytes that are in none and look like none */
 	size_t longest;
 	struct buf held;
 };
+
+/* Letters and digits, and what base64 has beside them. */
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("+/-_", c));
+}
 
 struct swap_stream *swap_stream_new(const struct swap *v, size_t n)
 {
@@ -32,7 +39,11 @@ struct swap_stream *swap_stream_new(const struct swap *v, size_t n)
 	s->v = v;
 	s->n = n;
 	s->held = BUF_INIT(SIZE_MAX / 2);
+	for (int c = 0; c < 256; c++)
+		s->breaks[c] = !is_word((char)c);
 	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < v[i].len; k++)
+			s->breaks[(unsigned char)v[i].from[k]] = s->breaks[(unsigned char)v[i].to[k]] = false;
 		s->first[(unsigned char)v[i].from[0]] = true;
 		s->longest = MAX(s->longest, v[i].len);
 	}
@@ -47,12 +58,6 @@ void swap_stream_free(struct swap_stream *s)
 		explicit_bzero(s->held.data, s->held.cap);
 	buf_done(&s->held);
 	free(s);
-}
-
-/* Letters and digits, and what base64 has beside them. */
-static bool is_word(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr("+/-_", c));
 }
 
 /* Whether the text looks like the beginning of it, as far as the placeholder shows. */
@@ -83,15 +88,25 @@ static const struct swap *look(const struct swap_stream *s, const char *text, si
 	return best;
 }
 
+/* Where the end begins that can look like a beginning. */
+static size_t end_from(const struct swap_stream *s, const char *data, size_t len)
+{
+	size_t i = len;
+
+	while (i > 0 && len - i + 1 < s->longest && !s->breaks[(unsigned char)data[i - 1]])
+		i--;
+	return i;
+}
+
 /* Works off data; returns how many of its bytes are done with. */
 static size_t work(const struct swap_stream *s, const char *data, size_t len, bool last, struct buf *out, int *ret)
 {
-	size_t from = 0, i = 0;
+	size_t from = 0, i = 0, end = last ? len : end_from(s, data, len);
 
 	while (i < len && *ret == 0) {
 		bool open = false;
-		bool first = s->first[(unsigned char)data[i]], near_end = !last && len - i < s->longest;
-		const struct swap *x = first || near_end ? look(s, data + i, len - i, &open) : NULL;
+		bool first = s->first[(unsigned char)data[i]];
+		const struct swap *x = first || i >= end ? look(s, data + i, len - i, &open) : NULL;
 		if (open && !last)
 			break;
 		if (!x) {

@@ -200,12 +200,14 @@ static bool ends_with(struct http_text t, const char *word)
 
 bool swap_is_text(struct http_text type)
 {
+	/* What holds others has a text around them. */
+	static const char *const kinds[] = {"text/", "multipart/", "message/"};
 	static const char *const whole[] = {
 		"application/json",	    "application/javascript", "application/ecmascript",
 		"application/xml",	    "application/x-ndjson",   "application/x-www-form-urlencoded",
 		"application/graphql",	    "application/yaml",	      "application/x-yaml",
 		"application/toml",	    "application/jsonl",      "application/sql",
-		"application/x-javascript", "multipart/form-data",    "message/http",
+		"application/x-javascript", "application/json-seq",   "application/x-sh",
 	};
 
 	/* Unnamed, it may be anything, text too. */
@@ -218,8 +220,9 @@ bool swap_is_text(struct http_text type)
 	for (size_t i = 0; i < type.len; i++)
 		if (type.p[i] == ';' || type.p[i] == ' ' || type.p[i] == '\t')
 			type.len = i;
-	if (type.len >= 5 && strncasecmp(type.p, "text/", 5) == 0)
-		return true;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (type.len >= strlen(kinds[i]) && strncasecmp(type.p, kinds[i], strlen(kinds[i])) == 0)
+			return true;
 	for (size_t i = 0; i < ARRAY_LEN(whole); i++)
 		if (http_is(type, whole[i]))
 			return true;
