@@ -153,12 +153,13 @@ int cgroup_v2_hand_down(const char *parent, unsigned wanted)
 	return 0;
 }
 
-/* Takes the lock, unless the folder was swept between its making and now. */
+/* Takes the lock, unless the folder was swept between its making and now. Nobody else may open the folder: who can, can
+ * take the lock before us, and keep it. */
 static int make_once(const char *path, int *ret_dir)
 {
 	struct stat held, named;
 
-	if (mkdir(path, 0755) < 0)
+	if (mkdir(path, 0700) < 0)
 		return -errno;
 	auto_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)

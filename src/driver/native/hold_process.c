@@ -127,7 +127,8 @@ char *process_weaker(enum sandbox_limit which, const struct sandbox_limits *l, b
 	case LIMIT_MEMORY:
 		limits_memory_words(size, sizeof size, l->memory);
 		return xasprintf("limits.memory: %s hold for each process by itself and not for the sandbox, and files "
-				 "in /tmp do not count: no cgroup can be made here (%s)",
+				 "in memory (/tmp, /dev/shm, what changes in an image) do not count: no cgroup can be "
+				 "made here (%s)",
 				 size, why);
 	case LIMIT_PIDS:
 		break;
