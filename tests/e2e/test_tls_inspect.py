@@ -132,12 +132,21 @@ def test_an_inspected_host_has_a_certificate_of_the_run(run, ca):
     assert 'iterion TLS inspection' in out[0]
 
 
-@pytest.mark.parametrize('what', ['another name', 'unknown authority'])
+NOT_ACCEPTED = {
+    'another name': lambda ca, stranger: ca.leaf('wrong.test'),
+    'a name below': lambda ca, stranger: ca.leaf('x.api.test', '*.api.test'),
+    'unknown authority': lambda ca, stranger: stranger.leaf('api.test'),
+    'named by its subject only': lambda ca, stranger: ca.leaf('api.test', ext='basicConstraints=CA:FALSE\n'),
+    'not for servers': lambda ca, stranger: ca.leaf('api.test', ext='subjectAltName=DNS:api.test\n'
+                                                    'extendedKeyUsage=clientAuth\n'),
+    'expired': lambda ca, stranger: ca.leaf('api.test', days='-1'),
+}
+
+
+@pytest.mark.parametrize('what', NOT_ACCEPTED)
 def test_a_certificate_that_is_not_accepted(run, ca, what):
-    other = authority()
-    with other as stranger:
-        pem = ca.leaf('wrong.test') if what == 'another name' else stranger.leaf('api.test')
-        with Upstream(ca, pem=pem) as u:
+    with authority() as stranger:
+        with Upstream(ca, pem=NOT_ACCEPTED[what](ca, stranger)) as u:
             _, out = run.run(f'curl -sSi --suppress-connect-headers --max-time 20 -H "Authorization: token $TOKEN" https://api.test:{u.port}/headers')
     assert '502' in out[0].split('\n')[0] and 'X-Iterion-Reason: tls failure' in out[0]
     assert 'certificate' in out[0] and not u.seen

@@ -39,14 +39,14 @@ class Authority:
                            cwd=self.folder)
         assert p.returncode == 0, p.stdout.decode()
 
-    def leaf(self, *names, days='2'):
-        """Certificate and key in one file."""
-        base = os.path.join(self.folder, names[0] + days)
+    def leaf(self, *names, days='2', ext=None):
+        """Certificate and key in one file. ext: its extensions, in the place of the names."""
+        base = os.path.join(self.folder, f'{names[0]}{days}{hash(ext)}')
         alt = ','.join(f'DNS:{n}' for n in names)
         self.openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', f'/CN={names[0]}',
                      '-keyout', base + '.key', '-out', base + '.csr')
         with open(base + '.ext', 'w', encoding='utf-8') as f:
-            f.write(f'subjectAltName={alt}\n')
+            f.write(f'subjectAltName={alt}\n' if ext is None else ext)
         self.openssl('x509', '-req', '-in', base + '.csr', '-CA', self.file, '-CAkey', self.key, '-CAcreateserial', '-days',
                      days, '-extfile', base + '.ext', '-out', base + '.crt')
         with open(base + '.pem', 'w', encoding='utf-8') as to:
