@@ -52,6 +52,20 @@ def test_policy_is_enforced_until_the_end(entered):
     entered.user.ok('sandbox', 'gc')
 
 
+@pytest.mark.parametrize('entered', ['rootless'], indirect=True)
+def test_environment_of_a_killed_run_is_removed(entered):
+    """The file by which podman without root gets a program's environment: its keys, the proxy's token."""
+    def files():
+        return [name for name in os.listdir(entered.user.env['XDG_RUNTIME_DIR']) if name.startswith('iterion-env')]
+    p, _ = start_waiting(entered)
+    assert len(files()) == 1
+    p.kill()
+    p.communicate()
+    assert len(files()) == 1
+    entered.run('true', block=policy(entered))
+    assert files() == []
+
+
 @pytest.fixture
 def sleeper(entered):
     """Makes an image whose sleep, the first process, is this script."""

@@ -90,5 +90,5 @@ int build_copy_finish(int fd, const struct stat *original)
 
 void build_copy_sweep(void)
 {
-	labels_sweep_folders(parent(), prefix);
+	labels_sweep(parent(), prefix);
 }

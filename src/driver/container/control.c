@@ -213,5 +213,5 @@ void control_sweep(void)
 {
 	auto_free char *base = base_folder();
 
-	labels_sweep_folders(base, prefix);
+	labels_sweep(base, prefix);
 }

@@ -11,6 +11,7 @@
  * SIGKILL that nobody here sent may be the end of the whole container, which is another thing to the run: then the
  * engine is asked whether the container is still there. */
 #include "container_priv.h"
+#include "labels.h"
 
 #include <base/buf.h>
 #include <base/cleanup.h>
@@ -29,6 +30,8 @@
 #include <unistd.h>
 
 enum { ENV_LIMIT = 4 * 1024 * 1024, SIGNAL_MS = 10 * 1000, FIRST_SIGNAL_CODE = 129, LAST_SIGNAL_CODE = 192 };
+
+static const char env_prefix[] = "iterion-env.";
 
 struct engine_exec {
 	struct exec base;
@@ -199,11 +202,16 @@ static bool steers_program(const char *entry)
 	return false;
 }
 
+/* What a killed iterion left holds keys, so the next one takes it away. */
 static int named_file(struct engine_exec *x)
 {
-	const char *own = getenv("XDG_RUNTIME_DIR");
-	auto_free char *path = xasprintf("%s/iterion-env-XXXXXX", own && *own == '/' ? own : "/dev/shm");
+	const char *own = getenv("XDG_RUNTIME_DIR"), *folder = own && *own == '/' ? own : "/dev/shm";
+	char owner[OWNER_SIZE];
 
+	if (x->number == 1)
+		labels_sweep(folder, env_prefix);
+	label_owner(owner);
+	auto_free char *path = xasprintf("%s/%s%s.XXXXXX", folder, env_prefix, owner);
 	x->env_fd = mkostemp(path, O_CLOEXEC);
 	if (x->env_fd < 0)
 		return -errno;

@@ -174,7 +174,7 @@ void contained_parse(const char *text, size_t len, struct contained_list *ret)
 	}
 }
 
-void labels_sweep_folders(const char *base, const char *prefix)
+void labels_sweep(const char *base, const char *prefix)
 {
 	auto_dir d = opendir(base);
 	char host[HOST_ID_SIZE];

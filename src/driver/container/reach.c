@@ -479,7 +479,7 @@ static int make_marker(struct reach *r, struct err *e)
 	const char *workspace = r->c->p->workspace;
 	char owner[OWNER_SIZE];
 
-	labels_sweep_folders(workspace, marker_prefix);
+	labels_sweep(workspace, marker_prefix);
 	label_owner(owner);
 	id_hex(r->nonce, NONCE_BYTES);
 	auto_free char *path = xasprintf("%s/%s%s.%s", workspace, marker_prefix, owner, r->nonce);
