@@ -33,14 +33,15 @@ static void put_time(json_t *o, const char *key)
 	json_put_str(o, key, text);
 }
 
-static void write_record(struct engine *en, const char *name, const json_t *record)
+/* node is of the workflow's file: it is the run's last word when the run ends by this. */
+static void write_record(struct engine *en, const char *name, const char *node, const json_t *record)
 {
 	struct err e = ERR_INIT;
 
 	if (store_run_recovery(en->run, name, record, &e) == 0)
 		return;
 	err_hint(&e, "free some space on the file system of the store");
-	engine_end(en, RUN_FAILED_RESUMABLE, &e, json_get_str(record, "node_id"));
+	engine_end(en, RUN_FAILED_RESUMABLE, &e, node);
 }
 
 static char *file_name(const char *node, unsigned attempt)
@@ -59,12 +60,12 @@ static json_t *earlier(const struct engine *en, const char *name)
 	return v;
 }
 
-static void settle_earlier(struct engine *en, const char *name, const char *branch, json_t *record)
+static void settle_earlier(struct engine *en, const char *name, const struct branch *b, json_t *record)
 {
-	if (!str_eq(json_get_str(record, "status"), "running") || !str_eq(json_get_str(record, "branch_id"), branch))
+	if (!str_eq(json_get_str(record, "status"), "running") || !str_eq(json_get_str(record, "branch_id"), b->id))
 		return;
 	json_put_str(record, "status", "interrupted");
-	write_record(en, name, record);
+	write_record(en, name, b->node->name.s, record);
 }
 
 /* The next number of this node; records of the same branch that a kill left open are closed on the way. */
@@ -77,7 +78,7 @@ static unsigned next_attempt(struct engine *en, const struct branch *b)
 		auto_json record = earlier(en, name);
 		if (!record)
 			break;
-		settle_earlier(en, name, b->id, record);
+		settle_earlier(en, name, b, record);
 	}
 	return n;
 }
@@ -102,7 +103,7 @@ void recovery_begin(struct engine *en, const struct branch *b, const char *reaso
 	json_put_str(r->record, "error", error);
 	put_time(r->record, "began_at");
 	json_put_str(r->record, "status", "running");
-	write_record(en, r->name, r->record);
+	write_record(en, r->name, r->node, r->record);
 }
 
 static struct recovery *find(const struct engine *en, const struct branch *b)
@@ -128,7 +129,7 @@ void recovery_note(struct engine *en, const struct branch *b, const char *type, 
 	if (json_is_integer(json_object_get(data, "step")))
 		json_put(c, "step", json_incref(json_object_get(data, "step")));
 	json_put(r->record, "conversation", c);
-	write_record(en, r->name, r->record);
+	write_record(en, r->name, r->node, r->record);
 }
 
 static void free_one(struct recovery *r)
@@ -150,7 +151,7 @@ static void close_one(struct engine *en, struct recovery *r, const char *status,
 	if (e)
 		json_put_str(r->record, "outcome_error", e->msg);
 	put_time(r->record, "ended_at");
-	write_record(en, r->name, r->record);
+	write_record(en, r->name, r->node, r->record);
 	free_one(r);
 }
 

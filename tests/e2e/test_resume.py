@@ -282,6 +282,21 @@ def test_recoveries_are_kept(me):
         assert 'Nodes that began again' in me.ok('report', me.runs()[0], '--format', kind).stdout
 
 
+def test_recoveries_that_cannot_be_kept(me):
+    """The run says so, of the node that it was about, and can be resumed when there is room again."""
+    me.file('main.bot', 'tool a:\n  command: `true`\n\ntool b:\n  command: `test -e go`\n\n'
+            'workflow w:\n  entry: a\n  a -> b\n  b -> done\n')
+    me.fails('run', 'main.bot', *FLAGS, code=1)
+    in_the_way = os.path.join(me.store, 'runs', me.runs()[0], 'recoveries')
+    with open(in_the_way, 'w', encoding='ascii'):
+        me.file('go', '')
+    p = me.run('resume', '--last', '--quiet')
+    assert p.returncode == 1 and 'recoveries' in p.stderr and 'hint: ' in p.stderr, p
+    assert [e['node_id'] for e in me.events() if e['type'] == 'run_failed'] == ['b', 'b']
+    os.unlink(in_the_way)
+    me.ok('resume', '--last', '--quiet')
+
+
 def test_recoveries_that_do_not_end(me):
     """One is killed, the next is cancelled, the last does it."""
     me.file('main.bot', two('rm -f ready; touch ready; test -e good || sleep 30'))
