@@ -225,6 +225,19 @@ static int empty_tmp(int store, struct err *e)
 	return r;
 }
 
+/* Layers are locked by who holds the lock "fetch" only, which is ours alone: nobody waits for one of these. */
+static void drop_locks(int store)
+{
+	auto_strv names = {0};
+
+	names_in(store, "locks", false, &names);
+	for (size_t i = 0; i < names.n; i++) {
+		auto_free char *path = xasprintf("locks/%s", names.v[i]);
+		if (!str_eq(names.v[i], "fetch"))
+			(void)unlinkat(store, path, 0);
+	}
+}
+
 int image_store_prune(const char *dir, const struct image_prune *o, struct image_pruned *ret, struct err *e)
 {
 	struct stat st;
@@ -245,5 +258,6 @@ int image_store_prune(const char *dir, const struct image_prune *o, struct image
 		return err_sys(e, -lock, "lock the image store");
 	prune_images(store, o, ret);
 	int r = prune_layers(store, ret, e);
+	drop_locks(store);
 	return r < 0 ? r : empty_tmp(store, e);
 }
