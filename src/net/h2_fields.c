@@ -68,12 +68,12 @@ static int swap_path(nghttp2_nv *v, const struct swaps *s)
 	return 1;
 }
 
-static void remove_fields(struct h2_fields *f, const char *name)
+static void remove_fields(struct h2_fields *f, bool (*unwanted)(const nghttp2_nv *v))
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->n; i++) {
-		if (!is(&f->v[i], name)) {
+		if (!unwanted(&f->v[i])) {
 			f->v[n++] = f->v[i];
 			continue;
 		}
@@ -81,6 +81,21 @@ static void remove_fields(struct h2_fields *f, const char *name)
 		free(f->v[i].value);
 	}
 	f->n = n;
+}
+
+static bool is_range(const nghttp2_nv *v)
+{
+	return is(v, "range");
+}
+
+static bool is_for_proxies(const nghttp2_nv *v)
+{
+	return v->namelen >= 6 && memcmp(v->name, "proxy-", 6) == 0;
+}
+
+void h2_fields_drop_proxy(struct h2_fields *f)
+{
+	remove_fields(f, is_for_proxies);
 }
 
 static void set_value(nghttp2_nv *v, const char *text)
@@ -112,7 +127,7 @@ int h2_fields_swap_request(struct h2_fields *f, const struct swaps *s)
 		(void)h2_fields_add(f, "accept-encoding", 15, "identity", 8);
 	/* In parts of the client's choice nobody would see the value if it came back. */
 	if (given)
-		remove_fields(f, "range");
+		remove_fields(f, is_range);
 	return MIN(r, 0);
 }
 

@@ -22,6 +22,9 @@ void h2_fields_clear(struct h2_fields *f);
 /* By name, p NULL when there is none. */
 struct http_text h2_fields_get(const struct h2_fields *f, const char *name);
 
+/* Drops what is between a client and its proxy: neither does a host get the run's token, nor may it ask for one. */
+void h2_fields_drop_proxy(struct h2_fields *f);
+
 /* Placeholders to values in a request's fields; an answer that can be looked through is asked for. 0 or -EMSGSIZE. */
 int h2_fields_swap_request(struct h2_fields *f, const struct swaps *s);
 /* Values to placeholders. */

@@ -141,6 +141,7 @@ static void begin_request(struct h2_stream *s, bool last)
 
 	half->begun = true;
 	find_foreign(c, &half->head);
+	h2_fields_drop_proxy(&half->head);
 	if (!is_acceptable(s, &half->head))
 		return;
 	if (!half->to->session) {
@@ -170,6 +171,7 @@ static void begin_answer(struct h2_stream *s, bool last)
 	nghttp2_data_provider body = {.source.ptr = half, .read_callback = read_data};
 	nghttp2_session *to = half->to->session;
 
+	h2_fields_drop_proxy(&half->head);
 	h2_fields_swap_response(&half->head, swaps);
 	if (status.len == 3 && status.p[0] == '1') {
 		if (++s->interim > MAX_INTERIM) {

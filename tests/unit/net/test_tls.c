@@ -185,9 +185,12 @@ static void test_h2_ranges(void **state)
 		struct h2_fields f = {0};
 		add(&f, ":path", rows[i].path);
 		add(&f, "range", "bytes=0-3");
+		add(&f, "proxy-authorization", "Bearer x");
 		add(&f, "authorization", rows[i].token);
 		assert_int_equal(h2_fields_swap_request(&f, &s), 0);
 		assert_int_equal(field(&f, "range") != NULL, rows[i].range);
+		h2_fields_drop_proxy(&f);
+		assert_null(field(&f, "proxy-authorization"));
 		assert_non_null(field(&f, "authorization"));
 		h2_fields_clear(&f);
 	}
