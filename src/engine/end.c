@@ -23,10 +23,13 @@
 
 void engine_end(struct engine *en, enum run_status status, const struct err *e, const char *node)
 {
+	/* The caller's name may be gone before it is told. */
+	const struct dsl_node *n = node ? dsl_find_node(en->p.file, node) : NULL;
+
 	if (en->phase >= PHASE_ENDING)
 		return;
 	en->phase = PHASE_ENDING;
-	en->outcome = (struct outcome){.status = status, .err = e ? *e : ERR_INIT, .node = node};
+	en->outcome = (struct outcome){.status = status, .err = e ? *e : ERR_INIT, .node = n ? n->name.s : NULL};
 	activity_cancel_all(en, NODE_CANCEL_TERM);
 	if (en->attach)
 		store_attach_stop(en->attach);

@@ -148,8 +148,8 @@ void branch_begin(struct engine *en);
 
 /* --- end.c --- */
 
-/* The run is to end so; the first call decides, later ones are ignored. node may be NULL. Nodes under way are told to
- * end; everything else happens later, from the loop. */
+/* The run is to end so; the first call decides, later ones are ignored. node, borrowed, may be NULL. Nodes under way
+ * are told to end; everything else happens later, from the loop. */
 void engine_end(struct engine *en, enum run_status status, const struct err *e, const char *node);
 /* Goes on with the ending when nothing is left to wait for; called whenever something ended. */
 void engine_check_end(struct engine *en);
