@@ -178,11 +178,42 @@ static void cover_store(const struct session_params *p, struct host_state_plan *
 	}
 }
 
-int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
+/* The user's own store, wherever this run's is; NULL: there is none. */
+static char *own_store(const struct session_params *p)
 {
 	const char *named = getenv("ITERION_HOME");
 	auto_free char *below = p->home ? path_join(p->home, ".iterion") : NULL;
-	auto_free char *store = named && named[0] == '/' ? path_clean(named) : below ? path_clean(below) : NULL;
+
+	return named && named[0] == '/' ? path_clean(named) : below ? path_clean(below) : NULL;
+}
+
+int host_paths_cover_own_store(const struct session_params *p, const char *workspace_target, const char *hidden,
+			       struct host_state_plan *plan, struct err *e)
+{
+	auto_free char *named = own_store(p);
+	auto_free char *real = named ? realpath(named, NULL) : NULL;
+	const char *store = real ? real : named;
+
+	if (!store || !path_within(store, p->workspace))
+		return 0;
+	for (const char *const *part = host_state_private; *part; part++) {
+		auto_free char *path = path_join(store, *part);
+		if (hidden && path_within(path, hidden))
+			continue;
+		/* Else a program inside makes it, and what it puts there is the user's own from then on. */
+		int r = dir_make(AT_FDCWD, path, 0700, e);
+		if (r < 0)
+			return err_wrap(e, r, "hide %s from the sandbox", path);
+		const char *below = path + strlen(p->workspace);
+		strv_take(&plan->covers, path_join(workspace_target, below + (*below == '/')));
+	}
+	return 0;
+}
+
+int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
+{
+	const char *named = getenv("ITERION_HOME");
+	auto_free char *store = own_store(p);
 	auto_free char *home = p->home ? path_clean(p->home) : NULL;
 	const struct host_state_facts facts = {
 		.home = home,

@@ -21,6 +21,11 @@ struct host_state_plan;
 int host_paths_state(const struct session_params *p, struct host_state_plan *ret, struct err *e)
 	__attribute__((warn_unused_result));
 
+/* When the user's own store lies in the workspace, and is not the one that is hidden there: makes its private parts
+ * exist, and adds covers for where they are inside. */
+int host_paths_cover_own_store(const struct session_params *p, const char *workspace_target, const char *hidden,
+			       struct host_state_plan *plan, struct err *e) __attribute__((warn_unused_result));
+
 /* Makes what must be covered exist, only within the run store's own folder: a place is covered before somebody else
  * makes it. */
 int host_paths_make_covers(const struct host_state_plan *plan, struct err *e) __attribute__((warn_unused_result));

@@ -326,6 +326,8 @@ static int prepare(struct session *s, struct err *e)
 
 	if (r == 0)
 		r = host_paths_make_covers(&s->host_state, e);
+	if (r == 0 && s->driver->caps.mounts)
+		r = host_paths_cover_own_store(&s->p, s->workspace_target, s->hidden, &s->host_state, e);
 	if (r == 0 && s->policy)
 		r = start_proxy(s, e);
 	s->prepared_ns = clock_ns();

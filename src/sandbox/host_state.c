@@ -18,8 +18,7 @@ static const char *const below_home[] = {
 	".cache/pip", ".cache/uv",	 ".cargo/registry",
 };
 
-/* Parts of the run store's folder that are not this run's to see. */
-static const char *const private_parts[] = {"runs", "worktrees", "images"};
+const char *const host_state_private[] = {"runs", "worktrees", "images", NULL};
 
 static bool is_folder(const char *path)
 {
@@ -58,8 +57,8 @@ static void choose_store(const struct host_state_facts *f, struct host_state_pla
 {
 	if (!choose(f, p, f->iterion_home))
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(private_parts); i++)
-		strv_take(&p->covers, path_join(f->iterion_home, private_parts[i]));
+	for (const char *const *part = host_state_private; *part; part++)
+		strv_take(&p->covers, path_join(f->iterion_home, *part));
 }
 
 void host_state_choose(const struct host_state_facts *f, struct host_state_plan *ret)

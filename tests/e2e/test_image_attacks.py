@@ -79,6 +79,26 @@ def test_link_in_the_place_of_a_part_of_the_store(user):
     assert os.listdir(outside) == []
 
 
+@pytest.mark.parametrize('where', ['state', '.'])
+def test_store_in_the_workspace(user, where):
+    """Without being the run's: what a program puts there would be an image of every later sandbox."""
+    home = user.own(user.folder('workspace', where))
+    put(user, oci.Image(oci.busybox()))
+    env = {'ITERION_HOME': os.path.normpath(home)}
+    more = () if where == '.' else ('--store-dir', user.folder('workspace', 'other'))
+    user.ok('sandbox', 'images', 'pull', 'oci:img', env=env)
+    places = [os.path.join(env['ITERION_HOME'], part) for part in ('images', 'worktrees')]
+    for state in ('auto', 'none'):
+        for image in ('', '    image: "oci:img"\n'):
+            user.file('main.bot', f'tool t0:\n  command: `ls -A {" ".join(places)} && touch {places[0]}/x 2>/dev/null || echo kept`\n\n'
+                                  f'workflow w:\n  entry: t0\n  sandbox:\n    mode: inline\n{image}    host_state: {state}\n'
+                                  '    network:\n      mode: open\n  t0 -> done\n')
+            p = user.ok('run', 'main.bot', '--json', '--sandbox-driver', 'native', *more, env=env)
+            out = [json.loads(line) for line in p.stdout.split('\n') if '"node_finished"' in line][0]['data']['output']['output']
+            assert 'kept' in out and 'layers' not in out
+    assert sorted(os.listdir(places[0])) == ['images', 'layers', 'locks', 'refs', 'tmp']
+
+
 def test_image_that_is_pulled_again_while_it_is_used(me):
     """By another index, too, which gives the image another digest: the sandbox's hold on it stays."""
     one = oci.Image(oci.busybox())

@@ -22,6 +22,9 @@ struct host_state_plan {
 	struct strv reasons;
 };
 
+/* Parts of the run store's folder that are not this run's to see; NULL-terminated. */
+extern const char *const host_state_private[];
+
 /* Chooses among what exists on this machine. Looks, and creates nothing. */
 void host_state_choose(const struct host_state_facts *f, struct host_state_plan *ret);
 void host_state_done(struct host_state_plan *p);
