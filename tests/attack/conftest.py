@@ -137,7 +137,8 @@ def programs(base):
     folder = os.path.join(base, 'bin')
     os.mkdir(folder, 0o755)
     found = {}
-    for name, place in (('iterion', 'src/cli'), ('iterion-guest', 'src/guest'), ('iterion-probe', 'tests/attack')):
+    for name, place in (('iterion', 'src/cli'), ('iterion-guest', 'src/guest'), ('iterion-proxy', 'src/net'),
+                        ('iterion-probe', 'tests/attack')):
         source = os.path.join(BUILD, place, name)
         assert os.path.exists(source), f'{source} is missing: build it, or name the build folder in ITERION_BUILD'
         found[name] = shutil.copy(source, folder)

@@ -31,6 +31,19 @@ def word(got):
 for line in sys.stdin.read().splitlines():
     print(word(ask(line.encode().decode("unicode_escape").encode("latin-1").replace(b"AUTH", auth.encode()))))
 '''
+INSPECTING = '''tool t:
+  command: `true`
+
+workflow w:
+  entry: t
+  sandbox:
+    mode: inline
+    host_state: none
+    network:
+      mode: allowlist
+      tls_inspect: all
+  t -> done
+'''
 AUTH = r'Proxy-Authorization: Basic AUTH\r\n'
 
 
@@ -88,7 +101,7 @@ def test_an_allowed_host_is_reached(place):
         assert got == ['200', '200'] and seen
 
 
-def test_ways_round_the_policy(place):
+def test_ways_round_the_policy(place, kind):
     """Each names the host's loopback in some way, while the policy allows one other name."""
     with web_server() as (port, seen):
         here = f'127.0.0.1:{port}'
@@ -115,7 +128,7 @@ def test_ways_round_the_policy(place):
             forward(f'http://{here}/', here, 'Host: allowed.example\\r\\n' + AUTH),
             forward(f'http://{here}/', here, 'Transfer-Encoding: chunked\\r\\nContent-Length: 4\\r\\n' + AUTH),
         ]
-        got = ask(place, requests, ('--rule', 'allowed.example'))
+        got = ask(place, requests, ('--rule', 'allowed.example', *kind))
         bad = [f'{r} -> {s}' for r, s in zip(requests, got) if s not in ('400', '403', '501', '502', 'closed')]
         assert not bad and len(got) == len(requests), '\n'.join(bad)
         assert not seen, 'the server was reached'
@@ -149,9 +162,19 @@ def proxy_of(iterion):
     return found[0]
 
 
+@pytest.fixture(params=['plain', 'inspecting'])
+def kind(request, place):
+    """The flags of each kind of proxy: a fork of iterion, and the program that opens TLS."""
+    if request.param == 'plain':
+        return ()
+    file = os.path.join(place.workspace, 'inspecting.bot')
+    place.file(file, INSPECTING)
+    return (file,)
+
+
 @contextlib.contextmanager
-def running(place, command):
-    p = place.start_inside('/bin/sh', '-c', 'echo up; ' + command)
+def running(place, command, flags=()):
+    p = place.start_inside('/bin/sh', '-c', 'echo up; ' + command, flags=flags)
     try:
         says_up(p)
         yield p
@@ -162,19 +185,30 @@ def running(place, command):
         p.stderr.close()
 
 
-def test_the_proxy_is_confined(place):
-    with running(place, f'exec {place.probe} wait') as p:
+def open_of(pid):
+    return {int(n): os.readlink(f'/proc/{pid}/fd/{n}') for n in os.listdir(f'/proc/{pid}/fd')}
+
+
+def test_the_proxy_is_confined(place, kind):
+    with running(place, f'exec {place.probe} wait', kind) as p:
         with open(f'/proc/{p.pid}/status', encoding='utf-8') as f:
             assert 'Seccomp:\t0\n' in f.read()
-        _, status = proxy_of(p.pid)
+        pid, status = proxy_of(p.pid)
+        assert os.path.basename(os.readlink(f'/proc/{pid}/exe')) == ('iterion-proxy' if kind else 'iterion')
+        # No file and no folder is open: sockets, and what the event loop is made of.
+        assert [t for t in open_of(pid).values() if t.startswith('/') and t != '/dev/null'] == []
+        with open(f'/proc/{pid}/environ', 'rb') as f:
+            assert f.read().strip(b'\0') == b''
+        with open(f'/proc/{pid}/limits', encoding='utf-8') as f:
+            assert re.search(r'Max core file size +0 +0 ', f.read())
         assert status['Seccomp'] == '2' and status['NoNewPrivs'] == '1'
         for name in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb'):
             assert status[name] == '0000000000000000', (name, status[name])
 
 
 @pytest.mark.parametrize('sig', [signal.SIGKILL, signal.SIGSEGV])
-def test_a_dead_proxy_ends_the_run(place, sig):
-    with running(place, f'exec {place.probe} wait') as p:
+def test_a_dead_proxy_ends_the_run(place, kind, sig):
+    with running(place, f'exec {place.probe} wait', kind) as p:
         os.kill(proxy_of(p.pid)[0], sig)
         _, err = p.communicate(timeout=10)
         assert p.returncode not in (0, None)
