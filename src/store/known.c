@@ -22,6 +22,7 @@
 #include <nettle/hmac.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,7 +49,8 @@ static bool read_key(const char *home_store, char **ret)
 	return true;
 }
 
-static int make_key(const char *home_store, struct err *e)
+/* Two first runs at once must agree on it, or what one of them marked would be unknown. */
+static int make_key(const char *home_store, char **ret, struct err *e)
 {
 	auto_free char *runs = xasprintf("%s/runs", home_store);
 	unsigned char key[KEY_SIZE];
@@ -59,8 +61,15 @@ static int make_key(const char *home_store, struct err *e)
 	auto_fd dir = dir_open(AT_FDCWD, runs, e);
 	if (dir < 0)
 		return dir;
+	if (flock(dir, LOCK_EX) < 0)
+		return err_sys(e, errno, "lock %s", runs);
+	if (read_key(home_store, ret))
+		return 0;
 	random_bytes(key, sizeof key);
-	return file_replace(dir, ".key", key, sizeof key, 0600, FILE_NO_SYNC, e);
+	r = file_replace(dir, ".key", key, sizeof key, 0600, FILE_NO_SYNC, e);
+	if (r == 0 && !read_key(home_store, ret))
+		r = err_set(e, ERR_INPUT, EIO, "%s/" KEY_FILE ": it cannot be read back", home_store);
+	return r;
 }
 
 static void mark_of(char ret[MARK_SIZE + 1], const char *key, const char *store)
@@ -129,13 +138,10 @@ int store_keep_known(const char *store, const char *home_store, struct err *e)
 		return err_sys(e, errno, "open %s", store);
 	if (store_is_known(store, home_store))
 		return 0;
-	if (!read_key(home_store, &key)) {
-		r = make_key(home_store, e);
-		if (r < 0)
-			return r;
-		if (!read_key(home_store, &key))
-			return err_set(e, ERR_INPUT, EIO, "%s/" KEY_FILE ": it cannot be read back", home_store);
-	}
+	if (!read_key(home_store, &key))
+		r = make_key(home_store, &key, e);
+	if (r < 0)
+		return r;
 	auto_fd runs = open_runs(store, e);
 	if (runs < 0)
 		return runs;

@@ -10,6 +10,7 @@
 #include <base/cleanup.h>
 #include <store/locate.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void make(const char *top, const char *path)
@@ -75,6 +76,39 @@ static void test_a_damaged_key(void **state)
 	tmp_remove(top);
 }
 
+/* Many first runs at once, each with a store of its own. */
+static void test_one_key(void **state)
+{
+	(void)state;
+	enum { N = 8, ROUNDS = 10 };
+
+	for (int round = 0; round < ROUNDS; round++) {
+		char *top = tmp_dir();
+		auto_free char *home = xasprintf("%s/home", top);
+		int go[2], status;
+		assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+		for (int i = 0; i < N; i++) {
+			auto_free char *name = xasprintf("%d/runs", i), *store = xasprintf("%s/%d", top, i);
+			make(top, name);
+			if (fork() != 0)
+				continue;
+			char c;
+			close(go[1]);
+			(void)!read(go[0], &c, 1);
+			_exit(store_keep_known(store, home, NULL) < 0);
+		}
+		close(go[0]);
+		close(go[1]);
+		for (int i = 0; i < N; i++)
+			assert_true(wait(&status) > 0 && status == 0);
+		for (int i = 0; i < N; i++) {
+			auto_free char *store = xasprintf("%s/%d", top, i);
+			assert_true(store_is_known(store, home));
+		}
+		tmp_remove(top);
+	}
+}
+
 static void test_has_runs(void **state)
 {
 	(void)state;
@@ -102,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_a_damaged_key),
+		cmocka_unit_test(test_one_key),
 		cmocka_unit_test(test_has_runs),
 	};
 
