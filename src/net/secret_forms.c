@@ -89,7 +89,7 @@ static unsigned six_bits(const char *s, size_t before, size_t bit)
 	unsigned v = 0;
 
 	for (size_t i = bit; i < bit + 6; i++)
-		v = v << 1 | ((unsigned char)s[i / 8 - before] >> (7 - i % 8) & 1u);
+		v = v << 1 | ((unsigned)(unsigned char)s[i / 8 - before] >> (7 - i % 8) & 1u);
 	return v;
 }
 
