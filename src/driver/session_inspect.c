@@ -9,6 +9,7 @@
  * is shared, so that a program inside cannot read the key of the very agent that started it. */
 #include "session_inspect.h"
 #include "guest_path.h"
+#include "secret_exposed.h"
 #include "secret_source.h"
 #include "session_priv.h"
 
@@ -139,7 +140,8 @@ static int read_secrets(const struct session *s, struct secrets *to, struct err 
 		int r = secret_source_read(x, &value, e);
 		if (r == 0) {
 			r = secrets_add(to, x->name, value.data, value.len, &x->hosts, e);
-			r = r < 0 ? err_wrap(e, r, "sandbox secrets.%.60s", x->name) : 0;
+			r = r < 0 ? err_wrap(e, r, "sandbox secrets.%.60s", x->name)
+				  : secret_exposed_check(&s->spec, s->p.workspace, x, value.data, e);
 		}
 		if (value.data)
 			explicit_bzero(value.data, value.cap);

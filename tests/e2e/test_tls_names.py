@@ -1,7 +1,9 @@
 """Whom a value is given to, when names are written in odd ways or say different things."""
 import json
+import os
 
 import pytest
+from conftest import of_type
 from test_tls_inspect import NATIVE, VALUE, Runner, ca  # noqa: F401 (a fixture)
 from tls_upstream import Upstream
 
@@ -79,3 +81,27 @@ def test_who_gets_the_value(me, ca, inspect):  # noqa: F811
             for _, _, _, _, status, value in ROWS]
     assert got == [w[0] for w in want], list(zip(ROWS, got))
     assert arrived == [VALUE if w[1] else placeholder for w in want if w[0] == '200']
+
+
+@pytest.mark.parametrize('where', ['containerEnv', 'remoteEnv', 'env', 'file', 'none'])
+def test_a_value_that_the_sandbox_has_anyway(me, ca, where):  # noqa: F811
+    """A devcontainer.json that comes with the code names the variable that the secret is read from."""
+    run = Runner(me, ca)
+    run.workflow('env', more=('env:', '  STOLEN: "a${localEnv:REAL_TOKEN}b"') if where == 'env' else ())
+    main = os.path.join(run.user.workspace, 'main.bot')
+    with open(main, encoding='utf-8') as f:
+        text = f.read()
+    if where == 'file':
+        text = text.replace('env:REAL_TOKEN', 'file:' + run.user.file('token', VALUE))
+    if where in ('containerEnv', 'remoteEnv'):
+        text = text.replace('mode: inline', 'mode: auto')
+        run.user.file('.devcontainer.json', json.dumps({where: {'STOLEN': 'a${localEnv:REAL_TOKEN}b'}}))
+    run.user.file('main.bot', text)
+    if where == 'none':
+        run.user.ok('run', 'main.bot', *NATIVE, env=run.env)
+        return
+    p = run.user.run('run', 'main.bot', *NATIVE, env=run.env)
+    said = p.stdout + p.stderr
+    assert p.returncode == 1 and 'secrets.TOKEN' in said and VALUE not in said
+    assert ('can be read in the sandbox' if where == 'file' else 'the variable STOLEN of the sandbox holds its value') in said
+    assert not of_type(run.user.events(), 'node_started')
