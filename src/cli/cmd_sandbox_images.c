@@ -135,7 +135,7 @@ static int run_prune(const struct invocation *inv, struct err *e)
 {
 	const struct prune_opts *o = inv->options;
 	const struct image_prune what = {.all = o->all, .unused_ms = o->unused_ms};
-	struct image_pruned done;
+	struct image_pruned done = {0};
 	auto_free char *dir = NULL;
 
 	int r = find_store(&dir, e);

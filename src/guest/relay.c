@@ -129,34 +129,47 @@ static int move(struct connection *c, int from, short readable, short writable)
 	return 0;
 }
 
+/* What one end of a connection waits for: to be read while its way is empty, to be written while the other's is not. */
+static struct pollfd wait_of(const struct connection *c, int end)
+{
+	const struct way *own = &c->way[end], *other = &c->way[!end];
+	short events = (short)((own->len == 0 && !own->ended ? POLLIN : 0) | (other->len ? POLLOUT : 0));
+
+	return (struct pollfd){.fd = events ? c->fd[end] : -1, .events = events};
+}
+
+/* The listeners first, then two places a connection; how many there are. */
+static size_t fill_polls(struct relay *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_listeners; i++)
+		r->polls[n++] = (struct pollfd){.fd = r->n < MAX_CONNECTIONS ? r->listeners[i] : -1, .events = POLLIN};
+	for (size_t i = 0; i < r->n; i++) {
+		r->polls[n++] = wait_of(&r->v[i], 0);
+		r->polls[n++] = wait_of(&r->v[i], 1);
+	}
+	return n;
+}
+
+static void move_all(struct relay *r)
+{
+	/* From the last: the place of one that ends is taken by one that was looked at. */
+	for (size_t i = r->n; i-- > 0;) {
+		const struct pollfd *p = &r->polls[r->n_listeners + 2 * i];
+		struct connection *c = &r->v[i];
+		int bad = move(c, 0, p[0].revents, p[1].revents & POLLOUT);
+		bad |= move(c, 1, p[1].revents, p[0].revents & POLLOUT);
+		if (bad || (c->way[0].shut && c->way[1].shut))
+			end_connection(r, i);
+	}
+}
+
 static void serve(struct relay *r)
 {
-	for (;;) {
-		size_t n = r->n, base = r->n_listeners;
-		for (size_t i = 0; i < base; i++)
-			r->polls[i] =
-				(struct pollfd){.fd = n < MAX_CONNECTIONS ? r->listeners[i] : -1, .events = POLLIN};
-		for (size_t i = 0; i < n; i++) {
-			for (int k = 0; k < 2; k++) {
-				const struct way *own = &r->v[i].way[k], *other = &r->v[i].way[!k];
-				short events = (short)((own->len == 0 && !own->ended ? POLLIN : 0) |
-						       (other->len ? POLLOUT : 0));
-				r->polls[base + 2 * i + (size_t)k] =
-					(struct pollfd){.fd = events ? r->v[i].fd[k] : -1, .events = events};
-			}
-		}
-		if (poll(r->polls, base + 2 * n, -1) < 0)
-			return;
-		/* From the last: the place of one that ends is taken by one that was looked at. */
-		for (size_t i = n; i-- > 0;) {
-			const struct pollfd *p = &r->polls[base + 2 * i];
-			struct connection *c = &r->v[i];
-			int bad = move(c, 0, p[0].revents, p[1].revents & POLLOUT);
-			bad |= move(c, 1, p[1].revents, p[0].revents & POLLOUT);
-			if (bad || (c->way[0].shut && c->way[1].shut))
-				end_connection(r, i);
-		}
-		for (size_t i = 0; i < base; i++)
+	while (poll(r->polls, fill_polls(r), -1) >= 0) {
+		move_all(r);
+		for (size_t i = 0; i < r->n_listeners; i++)
 			if (r->polls[i].revents)
 				accept_one(r, r->listeners[i]);
 	}

@@ -227,7 +227,7 @@ static int make_manifest(struct archive *a, const json_t *image, struct err *e)
 	{
 		const char *name = json_string_value(l);
 		at = name ? find_file(a, name) : NULL;
-		if (!at)
+		if (!at || !config.diff_ids.v)
 			return damaged(a, "its manifest.json names a layer that it does not have", e);
 		layer_digest(at->name, config.diff_ids.v[i], digest);
 		(void)json_array_append_new(list, descriptor(a, digest, at));

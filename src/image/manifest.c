@@ -176,7 +176,7 @@ int manifest_parse(const char *text, size_t len, struct manifest *ret, struct er
 	if (r < 0)
 		return r;
 	*ret = m;
-	m = (struct manifest){0};
+	memset(&m, 0, sizeof m); /* it is the caller's now */
 	return 0;
 }
 
@@ -229,6 +229,6 @@ int image_config_parse(const char *text, size_t len, struct image_config *ret, s
 	c.workdir = text_of(config, "WorkingDir");
 	take_env(json_object_get(config, "Env"), &c.env);
 	*ret = c;
-	c = (struct image_config){0};
+	memset(&c, 0, sizeof c); /* it is the caller's now */
 	return 0;
 }

@@ -85,7 +85,7 @@ static json_t *read_refs(int store)
 static void add_row(int store, const json_t *refs, const char *name, json_t *rows)
 {
 	auto_json record = store_get(store, "images", name);
-	struct stat st;
+	struct stat st = {0};
 	bool busy = false;
 	char used[TIMESTAMP_SIZE];
 

@@ -255,6 +255,25 @@ static int take_head(struct tar *t, unsigned char *b, const struct tar_extra *x,
 	return x->sparse ? tar_read_sparse_map(t, x, e) : 0;
 }
 
+static bool is_header_for_next(unsigned char type)
+{
+	return type == 'L' || type == 'K' || type == 'x' || type == 'g';
+}
+
+/* A header that says something about the entry behind it. */
+static int take_extra(struct tar *t, unsigned char type, uint64_t size, struct tar_extra *x, struct err *e)
+{
+	if (type == 'L')
+		return long_name(t, size, &t->entry.name, e);
+	if (type == 'K')
+		return long_name(t, size, &t->entry.link, e);
+	if (type == 'g')
+		return size > TAR_MAX_EXTRA ? tar_bad(e, "a header is larger than 1 MiB")
+					    : skip(t, size + padding(size), e);
+	int r = read_extra(t, size, &t->pax, e);
+	return r < 0 ? r : tar_extra_parse(t, x, e);
+}
+
 int tar_next(struct tar *t, struct err *e)
 {
 	unsigned char b[BLOCK];
@@ -279,29 +298,14 @@ int tar_next(struct tar *t, struct err *e)
 			return tar_bad(e, "a checksum does not hold");
 		if (number(b + AT_SIZE, 12, &size) < 0)
 			return tar_bad(e, "a size is no number");
-		/* What they say is kept until the entry comes, which may be never. */
-		if (strchr("LKxg", b[AT_TYPE]) && b[AT_TYPE] && ++extras > TAR_MAX_EXTRAS)
-			return tar_bad(e, "an entry has more than 8 headers");
-		switch (b[AT_TYPE]) {
-		case 'L':
-			r = long_name(t, size, &t->entry.name, e);
-			break;
-		case 'K':
-			r = long_name(t, size, &t->entry.link, e);
-			break;
-		case 'x':
-			r = read_extra(t, size, &t->pax, e);
-			if (r == 0)
-				r = tar_extra_parse(t, &x, e);
-			break;
-		case 'g':
-			r = size > TAR_MAX_EXTRA ? tar_bad(e, "a header is larger than 1 MiB")
-						 : skip(t, size + padding(size), e);
-			break;
-		default:
+		if (!is_header_for_next(b[AT_TYPE])) {
 			r = take_head(t, b, &x, e);
 			return r < 0 ? r : 1;
 		}
+		/* What they say is kept until the entry comes, which may be never. */
+		if (++extras > TAR_MAX_EXTRAS)
+			return tar_bad(e, "an entry has more than 8 headers");
+		r = take_extra(t, b[AT_TYPE], size, &x, e);
 	}
 	return r;
 }

@@ -167,7 +167,7 @@ static int map_number(struct tar *t, uint64_t *ret, struct err *e)
 
 int tar_read_sparse_map(struct tar *t, const struct tar_extra *x, struct err *e)
 {
-	uint64_t count, offset, len;
+	uint64_t count = 0, offset = 0, len = 0;
 	char waste[512];
 
 	if (!x->has_real_size)

@@ -140,7 +140,8 @@ static void on_relay_ended(void *arg, const struct exec_status *st)
 static int start_relay(struct kube *k, struct err *e)
 {
 	auto_free char *port = xasprintf("%u", k->port);
-	const char *const argv[] = {GUEST_PATH, "relay", port, getenv("ITERION_POD_IP"), port, NULL};
+	const char *const program = GUEST_PATH;
+	const char *const argv[] = {program, "relay", port, getenv("ITERION_POD_IP"), port, NULL};
 	struct exec *x;
 	int fds[2];
 
