@@ -53,17 +53,13 @@ static size_t put_escaped(enum how how, char c, char *to)
 	unsigned char v = (unsigned char)c;
 	size_t n = 0;
 
+	to[n++] = how == PERCENT ? '%' : '\\';
 	if (how == BACKSLASH) {
-		to[n++] = '\\';
 		to[n++] = c;
 		return n;
 	}
-	if (how == UNICODE) {
-		memcpy(to, "\\u00", 4);
-		n = 4;
-	} else {
-		to[n++] = '%';
-	}
+	for (const char *p = how == UNICODE ? "u00" : ""; *p; p++)
+		to[n++] = *p;
 	to[n++] = digits[v >> 4];
 	to[n++] = digits[v & 15];
 	return n;

@@ -50,5 +50,6 @@ extern const char contained_format[];
  * left out; a text that is malformed counts up to there. */
 void contained_parse(const char *text, size_t len, struct contained_list *ret);
 
-/* Removes the folders and files of ours in base that are called PREFIX OWNER "." and anything, when their owner is gone. */
+/* Removes the folders and files of ours in base that are called PREFIX OWNER "." and anything, when their owner is
+ * gone. */
 void labels_sweep(const char *base, const char *prefix);
