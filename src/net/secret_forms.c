@@ -53,7 +53,7 @@ static size_t put_escaped(enum how how, char c, char *to)
 	unsigned char v = (unsigned char)c;
 	size_t n = 0;
 
-	to[n++] = how == PERCENT ? '%' : '\\';
+	to[n++] = how == BACKSLASH || how == UNICODE ? '\\' : '%';
 	if (how == BACKSLASH) {
 		to[n++] = c;
 		return n;
