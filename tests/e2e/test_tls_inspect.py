@@ -139,7 +139,7 @@ NOT_ACCEPTED = {
     'named by its subject only': lambda ca, stranger: ca.leaf('api.test', ext='basicConstraints=CA:FALSE\n'),
     'not for servers': lambda ca, stranger: ca.leaf('api.test', ext='subjectAltName=DNS:api.test\n'
                                                     'extendedKeyUsage=clientAuth\n'),
-    'expired': lambda ca, stranger: ca.leaf('api.test', days='-1'),
+    'expired': lambda ca, stranger: ca.leaf('api.test', ended=True),
 }
 
 

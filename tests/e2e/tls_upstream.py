@@ -39,16 +39,28 @@ class Authority:
                            cwd=self.folder)
         assert p.returncode == 0, p.stdout.decode()
 
-    def leaf(self, *names, days='2', ext=None):
+    @staticmethod
+    def knows(command, option):
+        """Before 3.4 openssl takes an end in the past only as days, since then only as a date."""
+        p = subprocess.run(['openssl', command, '-help'], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return option.encode() in p.stdout
+
+    def leaf(self, *names, ended=False, ext=None):
         """Certificate and key in one file. ext: its extensions, in the place of the names."""
-        base = os.path.join(self.folder, f'{names[0]}{days}{hash(ext)}')
+        base = os.path.join(self.folder, f'{names[0]}{ended}{hash(ext)}')
         alt = ','.join(f'DNS:{n}' for n in names)
         self.openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', f'/CN={names[0]}',
                      '-keyout', base + '.key', '-out', base + '.csr')
         with open(base + '.ext', 'w', encoding='utf-8') as f:
             f.write(f'subjectAltName={alt}\n' if ext is None else ext)
-        self.openssl('x509', '-req', '-in', base + '.csr', '-CA', self.file, '-CAkey', self.key, '-CAcreateserial', '-days',
-                     days, '-extfile', base + '.ext', '-out', base + '.crt')
+        sign = ('x509', '-req', '-in', base + '.csr', '-CA', self.file, '-CAkey', self.key, '-CAcreateserial', '-extfile',
+                base + '.ext', '-out', base + '.crt')
+        if not ended:
+            self.openssl(*sign, '-days', '2')
+        elif self.knows('x509', '-not_after'):
+            self.openssl(*sign, '-not_before', '20200101000000Z', '-not_after', '20200102000000Z')
+        else:
+            self.openssl(*sign, '-days', '-1')
         with open(base + '.pem', 'w', encoding='utf-8') as to:
             for part in ('.crt', '.key'):
                 with open(base + part, encoding='utf-8') as f:
